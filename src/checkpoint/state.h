@@ -1,0 +1,70 @@
+/* checkpoint/state.h: what is inside a struct pawl_state. state.c fills it; save.c reads it, restore.c writes through it. */
+#ifndef PAWL_CHECKPOINT_STATE_H
+#define PAWL_CHECKPOINT_STATE_H
+
+#include <pthread.h>
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "pawl/state.h"
+
+/* Strings, shapes, strides and sources are copies in the state's arena. */
+struct pawl_state_number {
+    enum pawl_slot slot;
+    struct pawl_str name;
+    enum pawl_dtype dtype; /* F64, I64, U64 */
+    void *at;
+    size_t n;
+    bool is_array; /* described with pawl_state_numbers: prints as a list */
+};
+
+struct pawl_state_rng {
+    struct pawl_str name; /* "pcg": the run's own */
+    struct pawl_pcg32 *rng;
+};
+
+struct pawl_state_opaque {
+    struct pawl_str name, type;
+    void *at;
+    size_t bytes;
+};
+
+struct pawl_state_file {
+    struct pawl_str name;
+    struct pawl_buffer data;
+};
+
+struct pawl_state {
+    pthread_mutex_t lock;
+    struct pawl_arena arena;
+
+    struct pawl_tensor *tensors; /* both slots, in the order of description */
+    size_t n_tensors, tensors_capacity;
+    /* open addressing over (slot, name); values are index + 1 */
+    uint32_t *tensor_table;
+    size_t tensor_table_size;
+
+    struct pawl_state_number *numbers;
+    size_t n_numbers, numbers_capacity;
+    struct pawl_state_rng *rngs;
+    size_t n_rngs, rngs_capacity;
+    struct pawl_state_opaque *opaques;
+    size_t n_opaques, opaques_capacity;
+    struct pawl_state_file *files;
+    size_t n_files, files_capacity;
+    struct pawl_pair *metadata; /* of the model, without format's default */
+    size_t n_metadata, metadata_capacity;
+
+    struct pawl_str optimizer; /* data NULL: none */
+    struct pawl_buffer optimizer_json;
+    struct pawl_str config_sha256, git_sha; /* data NULL: the default */
+    struct pawl_stream *stream;             /* NULL: none */
+};
+
+/* The tensor of that slot and name; NULL when there is none. */
+const struct pawl_tensor *pawl_state_find_tensor(const struct pawl_state *state, enum pawl_slot slot,
+                                                 struct pawl_str name);
+
+/* Do two tensors share storage (address, dtype, shape and strides equal; sources never)? Then the name least in byte order is the target. */
+bool pawl_tensor_shares(const struct pawl_tensor *a, const struct pawl_tensor *b);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * model/set.h: a set of named tensors over one or many safetensors files of one directory: read (a file, or an index with its
+ * shards), and planned (the sharding rule). What pawl_model_* gives is one of these.
+ */
+#ifndef PAWL_MODEL_SET_H
+#define PAWL_MODEL_SET_H
+
+#include "base/report.h"
+#include "formats/safetensors/safetensors.h"
+#include "os/file.h"
+#include "pawl/model.h"
+
+struct pawl_set_file {
+    struct pawl_str name;
+    struct pawl_file file; /* open for reading */
+    struct pawl_st_header header;
+    uint32_t first; /* its tensors are set->tensors[first .. first + header.n) */
+};
+
+struct pawl_set {
+    const struct pawl_os *os;
+    struct pawl_arena arena;
+    struct pawl_set_file *files; /* by shard number, or one */
+    size_t n_files;
+    struct pawl_tensor_info *tensors; /* file by file in file order; `file` is set */
+    size_t n;
+    struct pawl_pair *aliases; /* key: alias, value: target; ascending */
+    size_t n_aliases;
+    uint64_t total_size_stated; /* UINT64_MAX: the index does not say, or there is none */
+    uint64_t data_bytes;        /* of all tensors */
+};
+
+struct pawl_set_options {
+    struct pawl_st_options st;
+    bool
+        index_inside_only; /* shards are regular files directly in the directory (a checkpoint); else a link into a model hub's cache (../../blobs) may be followed */
+};
+
+/* Open one file as a set. */
+enum pawl_status pawl_set_open_file(struct pawl_set *set, const struct pawl_dir *dir, const char *name,
+                                    const struct pawl_set_options *options, struct pawl_error *err);
+
+/*
+ * Open an index and its shards, with all the checks of docs/format/safetensors.md "Sharded models": each fault is added to the
+ * report under the index's or the shard's name (codes "content", "missing-file", or the shard's own code when `use_own_codes`), a wrong total_size as a warning
+ * "total-size". Returns PAWL_CORRUPT when there was any fault.
+ */
+enum pawl_status pawl_set_open_index(struct pawl_set *set, const struct pawl_dir *dir, const char *index_name,
+                                     const struct pawl_set_options *options, struct pawl_report *report,
+                                     struct pawl_error *err);
+/* Take the aliases out of the metadata of the first file and check them: an alias without a target, or that is a tensor, is PAWL_CORRUPT ("content"). */
+enum pawl_status pawl_set_check_aliases(struct pawl_set *set, struct pawl_error *err);
+void pawl_set_release(struct pawl_set *set);
+
+/* Exact name, aliases resolved. */
+const struct pawl_tensor_info *pawl_set_find(const struct pawl_set *set, struct pawl_str name);
+
+/* ---- planning ---- */
+
+struct pawl_split_file {
+    struct pawl_str name; /* "model.safetensors" or "model-00001-of-00002.safetensors" */
+    struct pawl_st_plan plan;
+    size_t *items; /* which of the items, in the order of the plan's own numbering */
+    size_t n;
+};
+
+struct pawl_split {
+    struct pawl_arena arena;
+    struct pawl_split_file *files;
+    size_t n_files;
+    struct pawl_buffer index; /* text of <base>.safetensors.index.json; empty when there is one file */
+    uint64_t bytes;           /* of all files and the index */
+};
+
+/*
+ * Plan a set: walk the tensors in canonical order, begin a new file when the next would exceed `file_bytes_max` bytes of tensors (0: 5 GB;
+ * UINT64_MAX: never). Every file has the same metadata. Errors as pawl_st_plan.
+ */
+enum pawl_status pawl_split_plan(struct pawl_split *split, struct pawl_str base, const struct pawl_st_item *items,
+                                 size_t n, const struct pawl_pair *metadata, size_t n_metadata, bool has_metadata,
+                                 uint64_t file_bytes_max, uint64_t align, struct pawl_error *err);
+void pawl_split_release(struct pawl_split *split);
+
+/* ---- writing tensors ---- */
+
+/* Write one tensor's bytes, row-major, packed, little-endian, whatever its strides, byte order or source; an error names the tensor. */
+enum pawl_status pawl_tensor_write(const struct pawl_tensor *tensor, struct pawl_writer *writer,
+                                   struct pawl_error *err);
+/* The inverse: put `n` packed bytes that begin at byte `offset` of the tensor into its memory. */
+void pawl_tensor_scatter(const struct pawl_tensor *tensor, uint64_t offset, const void *bytes, size_t n);
+/* Is it one row-major run of little-endian bytes in memory? */
+bool pawl_tensor_is_packed(const struct pawl_tensor *tensor);
+
+#endif
