@@ -250,6 +250,8 @@ pawl_status_of_errno(int system_errno)
     case ENOENT:
     case ENOTDIR:
         return PAWL_NO_FILE;
+    case EEXIST:
+        return PAWL_EXISTS;
     case EAGAIN:
 #if EWOULDBLOCK != EAGAIN
     case EWOULDBLOCK:

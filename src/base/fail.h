@@ -45,7 +45,7 @@ enum pawl_status pawl_fail_at(struct pawl_error *err, enum pawl_status status, c
  * (ENOSPC and EDQUOT: no-space; EACCES, EPERM, EROFS: permission; EMFILE,
  * ENFILE: no-descriptors; ENOMEM: no-memory; ETIMEDOUT: time-out; EINTR:
  * interrupted; ESTALE: stale, code "io"; ENOENT, ENOTDIR: PAWL_NO_FILE,
- * "not-found"; EWOULDBLOCK: busy; EOPNOTSUPP, ENOSYS: unsupported; else io),
+ * "not-found"; EEXIST: exists; EWOULDBLOCK: busy; EOPNOTSUPP, ENOSYS: unsupported; else io),
  * and the message ends with ": " and the system's text.
  */
 enum pawl_status pawl_fail_os(struct pawl_error *err, int system_errno, const char *format, ...) PAWL_PRINTF(3, 4);
