@@ -1,5 +1,7 @@
 install(TARGETS pawl EXPORT pawl-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS pawl_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET pawl_program)
+    install(TARGETS pawl_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT pawl-targets NAMESPACE pawl:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pawl)
 configure_package_config_file(cmake/pawl-config.cmake.in ${PROJECT_BINARY_DIR}/pawl-config.cmake

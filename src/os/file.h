@@ -30,8 +30,11 @@ enum pawl_status pawl_dir_open_in(struct pawl_dir *dir, const struct pawl_dir *p
                                   struct pawl_error *err);
 void pawl_dir_release(struct pawl_dir *dir);
 
-/* Create `path` and every missing parent, each made durable by syncing its own parent; existing ones are left alone.
- * *ret_created tells whether `path` itself was made. */
+/*
+ * Create `path` and every missing parent, and make all of it durable. Existing directories are left as they are, but
+ * their names are synced too, up to the top of their filesystem: an earlier run that was killed may have made them
+ * and never synced. *ret_created (may be NULL) tells whether `path` itself was made.
+ */
 enum pawl_status pawl_dir_create_all(const struct pawl_os *os, const char *path, bool *ret_created,
                                      struct pawl_error *err);
 enum pawl_status pawl_dir_create_in(const struct pawl_dir *parent, const char *name, struct pawl_error *err);
@@ -55,12 +58,29 @@ void pawl_dir_list_release(struct pawl_dir_list *list);
 /* PAWL_NO_FILE when there is no such entry. Of a link: the link itself. */
 enum pawl_status pawl_dir_stat(const struct pawl_dir *dir, const char *name, struct pawl_os_stat *ret,
                                struct pawl_error *err);
+/* PAWL_EXISTS with PAWL_OS_NO_REPLACE when `to` is there. PAWL_UNSUPPORTED when NO_REPLACE or EXCHANGE can't be done in
+ * one step here ("use the other way"); never for PAWL_OS_REPLACE. A rename that a file server carried out and denied is
+ * found by looking at both names. */
 enum pawl_status pawl_dir_rename(const struct pawl_dir *dir, const char *from, const char *to, enum pawl_os_rename how,
                                  struct pawl_error *err);
+/* PAWL_NO_FILE when there is none. */
 enum pawl_status pawl_dir_remove_file(const struct pawl_dir *dir, const char *name, struct pawl_error *err);
 /* Remove an entry with all that is in it, links not followed; nothing there is fine. Iterative in depth; goes on over
  * entries that can't be removed and reports the first of them. */
 enum pawl_status pawl_dir_remove_tree(const struct pawl_dir *dir, const char *name, struct pawl_error *err);
+
+/*
+ * Exclusive lock of the directory, held until pawl_dir_unlock or the release of `dir`, and dropped in a forked child.
+ * PAWL_BUSY when another holds it: the message names the process where the system tells. *ret_is_fallback (may be NULL):
+ * the directory itself can't be locked here, and a file `.lock` in it, never removed, is locked instead.
+ * PAWL_UNSUPPORTED: nothing can be locked on that filesystem.
+ */
+enum pawl_status pawl_dir_lock(const struct pawl_dir *dir, enum pawl_os_lock how, bool *ret_is_fallback,
+                               struct pawl_error *err);
+void pawl_dir_unlock(const struct pawl_dir *dir);
+
+/* "nfs", "cifs", "fuse" or "9p" for a filesystem whose promises are weaker, else NULL; also when it can't be told. */
+const char *pawl_dir_weak_kind(const struct pawl_dir *dir);
 
 /* Fails with PAWL_NO_SPACE, needed and available bytes in the message, when `bytes` surely do not fit. */
 enum pawl_status pawl_dir_check_space(const struct pawl_dir *dir, uint64_t bytes, struct pawl_error *err);
@@ -71,12 +91,13 @@ struct pawl_file {
     const struct pawl_os *os;
     struct pawl_os_file *handle; /* NULL: closed */
     char *path;
-    uint64_t bytes; /* size when opened */
+    uint64_t bytes;   /* size when opened */
+    int64_t mtime_ns; /* when opened, for pawl_file_check_unchanged */
 };
 
-#define PAWL_FILE_INIT      \
-    {                       \
-        NULL, NULL, NULL, 0 \
+#define PAWL_FILE_INIT         \
+    {                          \
+        NULL, NULL, NULL, 0, 0 \
     }
 
 /* A path of the caller's; links are followed. A directory, FIFO, device or socket is PAWL_CORRUPT with code
@@ -103,14 +124,18 @@ struct pawl_map {
     const struct pawl_os *os;
     const unsigned char *data; /* NULL when bytes is 0 */
     size_t bytes;
+    char *path; /* for messages */
 };
 
-#define PAWL_MAP_INIT \
-    {                 \
-        NULL, NULL, 0 \
+#define PAWL_MAP_INIT       \
+    {                       \
+        NULL, NULL, 0, NULL \
     }
 
 enum pawl_status pawl_map_file(struct pawl_map *map, const struct pawl_file *file, struct pawl_error *err);
+/* Read a range in, so that a touch right after cannot fault. PAWL_TRUNCATED: the file was cut under the mapping.
+ * PAWL_UNSUPPORTED: the system can't tell; read with pawl_file_read instead. */
+enum pawl_status pawl_map_populate(const struct pawl_map *map, size_t offset, size_t bytes, struct pawl_error *err);
 void pawl_map_release(struct pawl_map *map);
 
 /* ---- writing ---- */
@@ -124,6 +149,7 @@ void pawl_map_release(struct pawl_map *map);
  *     pawl_writer_create -> pawl_writer_add ... -> pawl_writer_sync -> pawl_writer_close
  *
  * After an error only pawl_writer_abandon makes sense. A failed sync is final: write the data again to a new file.
+ * The directory must stay open as long as the writer: "no space" asks it how much there is.
  */
 struct pawl_tap {
     void (*update)(void *context, const void *data, size_t bytes); /* NULL: nobody looks */
@@ -132,22 +158,29 @@ struct pawl_tap {
 
 struct pawl_writer {
     const struct pawl_os *os;
+    struct pawl_os_dir *dir; /* the directory's handle, not owned */
     struct pawl_os_file *handle;
     char *path;
-    uint64_t offset;       /* bytes taken so far */
-    uint64_t written;      /* bytes handed to the system */
-    unsigned char *gather; /* the buffer */
+    uint64_t bytes_expected; /* as announced, 0 when not known */
+    uint64_t bytes_reserved; /* 0 when nothing was reserved */
+    uint64_t offset;         /* bytes taken so far */
+    uint64_t written;        /* bytes handed to the system */
+    uint64_t written_back;   /* of these, the write-back was begun */
+    unsigned char *gather;   /* the buffer */
     size_t gathered;
     struct pawl_tap tap;
-    bool is_reserved;
 };
 
-#define PAWL_WRITER_INIT                                       \
-    {                                                          \
-        NULL, NULL, NULL, 0, 0, NULL, 0, { NULL, NULL }, false \
+#define PAWL_WRITER_INIT                                \
+    {                                                   \
+        NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, \
+        {                                               \
+            NULL, NULL                                  \
+        }                                               \
     }
 
-/* `bytes` is the size to come, 0 when not known: space is reserved where the filesystem can. */
+/* `bytes` is the size to come, 0 when not known: space is reserved where the filesystem can. A file that becomes
+ * smaller is cut at the sync, a larger one just grows. PAWL_EXISTS when the name is taken. */
 enum pawl_status pawl_writer_create(struct pawl_writer *writer, const struct pawl_dir *dir, const char *name,
                                     uint64_t bytes, struct pawl_tap tap, struct pawl_error *err);
 enum pawl_status pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err);
@@ -166,7 +199,8 @@ void pawl_writer_abandon(
 /*
  * Publish bytes under a name: `<name>.tmp` beside it, sync, rename, sync of the
  * directory. After any failure the name holds all its old bytes or all the new,
- * and the temporary is gone where it can be. Mode: an ordinary create's.
+ * and the temporary is gone where it can be; one left by a crash is removed
+ * first. Mode: an ordinary create's.
  */
 enum pawl_status pawl_file_replace(const struct pawl_dir *dir, const char *name, const char *temporary,
                                    const void *data, size_t bytes, struct pawl_error *err);
@@ -175,7 +209,8 @@ enum pawl_status pawl_file_replace(const struct pawl_dir *dir, const char *name,
  * Publish a large file under a caller's path: a temporary beside the target (`.<name>.<unique>.tmp`), written through
  * `writer`, then synced, renamed, and the directory synced. A link that the path is, is followed and its target
  * replaced; a replaced file keeps its mode; a mapping of the old file keeps the old bytes. After any failure, and after
- * pawl_publish_release without a commit, the old file is intact and the temporary gone where it can be.
+ * pawl_publish_release without a commit, the old file is intact (or, when only the last sync failed, replaced by the
+ * whole new one) and the temporary gone where it can be. A target that is a directory, FIFO or device is refused.
  *
  *     pawl_publish_begin -> pawl_writer_add(&publish.writer, ...) -> pawl_publish_commit;  always pawl_publish_release
  */

@@ -1,0 +1,25 @@
+/* os/path.h: paths as texts, and errors that carry one. Used inside os/ only. */
+#ifndef PAWL_OS_PATH_H
+#define PAWL_OS_PATH_H
+
+#include "base/fail.h"
+#include "base/str.h"
+
+/* A path or name in a message. */
+#define PAWL_SHOW_PATH(text) PAWL_SHOW(pawl_str_z(text))
+
+/* "dir/name" on the heap, without a second slash where `dir` ends in one; NULL: memory. Free with free(). */
+char *pawl_path_join(const char *dir, const char *name);
+
+/* "write 'ckpt/a': Input/output error", with the path in the error. */
+enum pawl_status pawl_fail_path(struct pawl_error *err, int system_errno, const char *operation, const char *path);
+
+/*
+ * Cut a path into the directory to open and the last name, both on the heap.
+ * Slashes at its end are left off; "." stands for an empty directory part.
+ * PAWL_ARGUMENT for a path without a last name ("", "/", "a/..").
+ */
+enum pawl_status pawl_path_split(const char *path, char **ret_dir, char **ret_name, bool *ret_has_slash,
+                                 struct pawl_error *err);
+
+#endif
