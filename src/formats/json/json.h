@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/fail.h"
+#include "pawl/json.h"
 
 /* What the reference reader of safetensors takes: 127 nested containers pass, 128 do not. */
 #define PAWL_JSON_DEPTH_MAX 127
@@ -65,10 +66,20 @@ enum pawl_status pawl_json_begin(struct pawl_json_reader *reader, const void *te
  * short is that too. After an error, or after END, it answers the same again. */
 enum pawl_status pawl_json_next(struct pawl_json_reader *reader, struct pawl_json_token *ret_token,
                                 struct pawl_error *err);
-/* Having read OBJECT or ARRAY, or being before a value: pass over the whole value, checked all the same. */
+/* Pass over a whole value, checked all the same. `first` is its first token when that has been read already (a scalar is
+ * then passed already); NULL when the value comes next. */
 enum pawl_status pawl_json_skip(struct pawl_json_reader *reader, const struct pawl_json_token *first,
                                 struct pawl_error *err);
 void pawl_json_release(struct pawl_json_reader *reader);
+
+/*
+ * For a caller that knows the usual spelling of the members of the outermost object and reads them faster itself: where
+ * the next member's opening quote stands, NULL unless it stands there with no blank before it (the tokenizer goes on
+ * then); and, having read the whole member, the place behind its value. What the caller takes must be what the
+ * tokenizer would have taken.
+ */
+const unsigned char *pawl_json_member_place(const struct pawl_json_reader *reader);
+void pawl_json_member_passed(struct pawl_json_reader *reader, const unsigned char *after);
 
 /* ---- numbers, from their raw text ---- */
 
@@ -79,6 +90,8 @@ bool pawl_json_i64(struct pawl_str digits, int64_t *ret);
 bool pawl_json_is_integer(struct pawl_str digits); /* no point, no exponent */
 /* Correctly rounded, whatever the locale. NaN and infinities when the flag let them through. */
 double pawl_json_f64(struct pawl_str number);
+/* Whether a number of the grammar rounds to a finite double. Nearly free but at the edge itself. */
+bool pawl_json_is_in_range(struct pawl_str number);
 
 /* ---- a document ---- */
 
@@ -99,16 +112,7 @@ const struct pawl_json_value *pawl_json_member(const struct pawl_json_value *val
 
 /* ---- printing ---- */
 
-enum pawl_json_style {
-    PAWL_JSON_COMPACT = 0,  /* no white space */
-    PAWL_JSON_INDENTED = 1, /* two spaces, every item on its own line, [] and {} when empty, as Python's indent=2 */
-    PAWL_JSON_SPACED = 2    /* one line, ", " and ": ", for lines that people read */
-};
-
-enum pawl_json_escape {
-    PAWL_JSON_RAW = 0,  /* non-ASCII as it is; " \ and controls escaped: \b \f \n \r \t, others \u00xx */
-    PAWL_JSON_ASCII = 1 /* everything outside space ... ~ as \u escapes, pairs beyond the BMP */
-};
+/* enum pawl_json_style and enum pawl_json_escape are those of pawl/json.h. */
 
 /* The caller calls in the order of the text; nothing is sorted. Commas, colons and indents come by themselves.
  * Failures of memory show in pawl_buffer_ok(out). Strings must be valid UTF-8. */
@@ -139,7 +143,7 @@ void pawl_json_write_null(struct pawl_json_writer *writer);
 /* Print a parsed value again: numbers by their raw text, objects in their order, or with sort_keys in byte order. */
 void pawl_json_write_value(struct pawl_json_writer *writer, const struct pawl_json_value *value, bool sort_keys);
 
-/* "0.0001", "1e-05", "1.0", "1e+16", "-0.0", "nan" never: the caller has checked. At most 25 bytes and a NUL. */
+/* "0.0001", "1e-05", "1.0", "1e+16", "-0.0"; "NaN", "Infinity", "-Infinity". At most 24 bytes and a NUL; the bytes. */
 size_t pawl_json_print_f64(double value, char text[32]);
 
 /* One escaped string with its quotes, appended: what a safetensors header needs. */
