@@ -1,7 +1,7 @@
 /*
  * checkpoint/documents.h: the JSON files of a step directory, read strictly by their schemas and printed canonically. Reader and
- * writer of one document share a file: manifest.c, trainer_state.c, extra_state.c. Everything read lives in the arena.
- * Parsers answer PAWL_CORRUPT with a message that says what was expected where; they take bytes, never a path.
+ * writer of one document share a file: ckpt_manifest.c, trainer_state.c, extra_state.c. Everything read lives in the arena.
+ * Parsers answer PAWL_CORRUPT, code "content" ("json", "utf8", "duplicate-key" for the text itself), with a message that says what was expected where; they take bytes, never a path.
  */
 #ifndef PAWL_CHECKPOINT_DOCUMENTS_H
 #define PAWL_CHECKPOINT_DOCUMENTS_H
@@ -23,9 +23,9 @@ struct pawl_receipt {
 };
 
 struct pawl_manifest {
-    struct pawl_str kind;       /* "checkpoint" or "release" */
-    struct pawl_str created_at; /* data NULL: none */
-    struct pawl_receipt *files; /* as read; sorted by name for printing */
+    struct pawl_str kind;                          /* "checkpoint" or "release" */
+    struct pawl_str model_id, version, created_at; /* data NULL: none */
+    struct pawl_receipt *files;                    /* after parsing and printing: sorted by name */
     size_t n;
 };
 
@@ -33,19 +33,21 @@ enum pawl_status pawl_manifest_parse(struct pawl_arena *arena, struct pawl_manif
                                      size_t bytes, struct pawl_error *err);
 /* Sorts `files` by name. */
 bool pawl_manifest_print(struct pawl_manifest *manifest, struct pawl_buffer *out);
+/* NULL when it is not listed. The files must be sorted. */
 const struct pawl_receipt *pawl_manifest_find(const struct pawl_manifest *manifest, struct pawl_str name);
 
 /* ---- trainer_state.json ---- */
 
 struct pawl_trainer_document {
     struct pawl_trainer_state state;
-    struct pawl_pair *rng; /* all keys of rng: pcg_state, pcg_inc, then others in byte order; values 16 hex digits */
+    struct pawl_pair *rng; /* all keys of rng, in the file's order; values 16 hex digits */
     size_t n_rng;
 };
 
 enum pawl_status pawl_trainer_state_parse(struct pawl_arena *arena, struct pawl_trainer_document *ret_document,
                                           const void *text, size_t bytes, struct pawl_error *err);
-bool pawl_trainer_state_print(const struct pawl_trainer_document *document, struct pawl_buffer *out);
+/* What is in `rng` is printed (state.rng is not): sorted as the page says, pcg_state, pcg_inc, then the others in byte order. */
+bool pawl_trainer_state_print(struct pawl_trainer_document *document, struct pawl_buffer *out);
 
 /* ---- pawl.state.json ---- */
 

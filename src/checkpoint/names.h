@@ -49,5 +49,7 @@ enum pawl_status pawl_attachment_name_check(struct pawl_str name, bool *ret_is_k
 
 /* Is it a valid name in a manifest: relative, no empty, "." or ".." component, no backslash, no NUL, not MANIFEST.json? */
 bool pawl_manifest_name_is_valid(struct pawl_str name);
+/* What is wrong with it, as the end of a sentence that begins with "the name"; NULL when it is valid. */
+const char *pawl_manifest_name_fault(struct pawl_str name);
 
 #endif
