@@ -1,0 +1,2 @@
+#define KERNELS pawl_convert_kernels_portable
+#include "codec/convert_kernels.inc"

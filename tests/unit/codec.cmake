@@ -1,0 +1,5 @@
+pawl_unit_test(test_dtype SOURCES unit/test_dtype.c)
+pawl_unit_test(test_fnv1a SOURCES unit/test_fnv1a.c)
+pawl_unit_test(test_pcg32 SOURCES unit/test_pcg32.c)
+pawl_unit_test(test_sha256 SOURCES unit/test_sha256.c LIBRARIES OpenSSL::Crypto -Wl,--wrap=malloc)
+pawl_unit_test(test_utf8 SOURCES unit/test_utf8.c)
