@@ -65,7 +65,7 @@ PAWL_API enum pawl_status pawl_state_optimizer_json(struct pawl_state *state, st
                                                     struct pawl_error *err);
 
 /*
- * Add a generator. name NULL: the run's own (pcg_state, pcg_inc); else "<name>_state", "<name>_inc", name of [a-z0-9_]+ and not "pcg".
+ * Add a generator. name NULL: the run's own (pcg_state, pcg_inc); else "<name>_state", "<name>_inc"; any name but "pcg".
  * A pending normal is kept too ("<name>_spare" in pawl.state.json; "pcg_spare" for the run's own).
  */
 PAWL_API enum pawl_status pawl_state_rng(struct pawl_state *state, const char *name, struct pawl_pcg32 *rng,
