@@ -244,7 +244,9 @@ pawl_stream_restore(struct pawl_stream *stream, const struct pawl_stream_cursor 
         return pawl_fail(err, PAWL_ARGUMENT, "argument",
                          "the cursor's increment %016" PRIx64 " is even: that is no generator", cursor->rng.inc);
     /* How many windows lie before it is worked out when somebody asks. */
-    stream->at = (struct pawl_stream_place){ .shard = cursor->shard, .offset = cursor->offset, .rng = cursor->rng };
+    stream->at = (struct pawl_stream_place){
+        .shard = cursor->shard, .offset = cursor->offset, .rng = cursor->rng, .pass = cursor->shard
+    };
     return PAWL_OK;
 }
 

@@ -1,1 +1,2 @@
 pawl_unit_test(test_stream SOURCES unit/test_stream.c)
+pawl_unit_test(test_stream_document SOURCES unit/test_stream_document.c)

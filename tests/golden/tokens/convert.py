@@ -86,6 +86,9 @@ def main():
             (at,) = c["at"]
             cursors.append([number, c["window"]] + [at[k] for k in
                            ("windows", "pass", "shard", "offset", "pcg_state", "pcg_inc")])
+    # documents of streams that are more than one source in its base order: to be refused by name
+    for mixture in vectors["mixtures"]:
+        copy(mixture["file"])
     table("orders.tsv", orders)
     table("windows.tsv", windows)
     table("cursors.tsv", cursors)
