@@ -4,8 +4,9 @@
  * The reader gives the verdict of the reference library (docs/format/safetensors.md), in its order of checks; the planner
  * gives its bytes. Neither knows what a path is: bytes and sizes come in, and the caller reads and writes.
  *
- * Memory: at most about three times the header; time linear in it; no recursion. Look-up is an open-addressing table of
- * 32-bit indexes. Names without escapes point into the header's own copy of the text.
+ * Memory: about twice the header for real files (its text, 56 bytes and the shape for each tensor, 4 to 8 for the table);
+ * a hostile one of nothing but one-digit dimensions takes five times. Time is linear in the header; no recursion.
+ * Names point into the header's own copy of the text.
  */
 #ifndef PAWL_FORMATS_SAFETENSORS_SAFETENSORS_H
 #define PAWL_FORMATS_SAFETENSORS_SAFETENSORS_H
@@ -13,6 +14,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/fail.h"
+#include "formats/json/name_table.h"
 #include "os/file.h"
 #include "pawl/tensor.h"
 
@@ -42,11 +44,15 @@ struct pawl_st_header {
     uint64_t data_begin;   /* 8 + N */
     uint64_t file_bytes;
     /* private */
-    unsigned char *text;
-    uint32_t *table;
-    size_t table_mask;
-    struct pawl_arena arena;
+    unsigned char *text; /* the header's text, names and metadata decoded in place, and some NULs */
+    struct pawl_name_table names;
+    struct pawl_arena arena; /* shapes */
 };
+
+#define PAWL_ST_HEADER_INIT                                                           \
+    {                                                                                 \
+        NULL, 0, NULL, 0, false, 0, 0, 0, NULL, PAWL_NAME_TABLE_INIT, PAWL_ARENA_INIT \
+    }
 
 /*
  * Parse the N bytes of header text of a file of `file_bytes` in all, and check everything: rules 2 to 8 of the page.
@@ -105,8 +111,10 @@ void pawl_st_plan_release(struct pawl_st_plan *plan);
 
 /*
  * Look at the first bytes (up to 512 suffice, `n` of them, of a file of `file_bytes`) and, when they are obviously
- * something else than safetensors, name it: the code of docs (empty, lfs-pointer, not-checkpoint, zip, compressed ...) goes to
- * *ret_code and a sentence to err->message with err's code "not-safetensors". PAWL_OK when nothing speaks against safetensors.
+ * something else than safetensors, name it: PAWL_CORRUPT, a sentence in err->message with err's code "not-safetensors", and in
+ * *ret_code (may be NULL) one of: empty, lfs-pointer, not-checkpoint (a web page, GGUF, NumPy, PNG), zip, zip-empty, zip-spanned,
+ * is-7z, compressed, pytorch-preview, legacy-tar, is-hdf5, pickle, llmcp35, token-shard, safetensors-index, json, unknown-format.
+ * PAWL_OK when nothing speaks against safetensors, a broken one included.
  */
 enum pawl_status pawl_st_recognise(const void *bytes, size_t n, uint64_t file_bytes, const char **ret_code,
                                    struct pawl_error *err);
