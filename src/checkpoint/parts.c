@@ -1,0 +1,408 @@
+/* checkpoint/parts.c: what files a save is made of, and writing one of them. */
+#include "checkpoint/parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/checked.h"
+#include "base/str.h"
+#include "checkpoint/names.h"
+#include "checkpoint/values.h"
+#include "pawl/digest.h"
+#include "stream/stream_document.h"
+
+/* Progress is told, and a cancellation heard, about this often. */
+#define TELL_BYTES ((uint64_t)8 << 20)
+
+/* ---- shared storage ---- */
+
+static uint64_t
+stride_of(const struct pawl_tensor *tensor, size_t i, uint64_t packed)
+{
+    return tensor->strides == NULL ? packed : (uint64_t)tensor->strides[i];
+}
+
+static int
+compare_words(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+/* An order in which tensors that share storage stand together, the least name first. It tells apart what pawl_tensor_shares does. */
+static int
+compare_storage(const void *a_item, const void *b_item)
+{
+    const struct pawl_tensor *a = *(const struct pawl_tensor *const *)a_item;
+    const struct pawl_tensor *b = *(const struct pawl_tensor *const *)b_item;
+    int order = compare_words((uint64_t)(uintptr_t)a->data, (uint64_t)(uintptr_t)b->data);
+    if (order == 0)
+        order = compare_words((uint64_t)a->dtype, (uint64_t)b->dtype);
+    if (order == 0)
+        order = compare_words(a->is_big_endian, b->is_big_endian);
+    if (order == 0)
+        order = compare_words(a->rank, b->rank);
+    uint64_t packed = 1; /* of both: the inner dimensions are equal as long as the loop goes on */
+    for (size_t i = a->rank; order == 0 && i-- > 0;) {
+        order = compare_words(a->shape[i], b->shape[i]);
+        if (order == 0)
+            order = compare_words(stride_of(a, i, packed), stride_of(b, i, packed));
+        packed *= a->shape[i];
+    }
+    return order != 0 ? order : pawl_str_compare(a->name, b->name);
+}
+
+/* ---- the files of one slot ---- */
+
+static struct pawl_pair
+pair_of(struct pawl_str key, struct pawl_str value)
+{
+    return (struct pawl_pair){ key, value };
+}
+
+static enum pawl_status
+check_profile(const struct pawl_tensor *tensor, enum pawl_profile profile, struct pawl_error *err)
+{
+    bool is_fine = true;
+    const char *what = "";
+    if (profile == PAWL_PROFILE_TINYLLM) {
+        is_fine = tensor->dtype == PAWL_F32;
+        what = "tinyllm takes F32 only";
+    } else if (profile == PAWL_PROFILE_COURSE) {
+        const uint32_t known = 1U << PAWL_F32 | 1U << PAWL_F16 | 1U << PAWL_BF16 | 1U << PAWL_F8_E4M3 | 1U << PAWL_I8 |
+                               1U << PAWL_U8 | 1U << PAWL_I32;
+        is_fine = (known >> tensor->dtype & 1) != 0;
+        what = "course takes F32, F16, BF16, F8_E4M3, I8, U8 and I32";
+    }
+    if (is_fine)
+        return PAWL_OK;
+    enum pawl_status st = pawl_fail(err, PAWL_ARGUMENT, "profile", "tensor '%s' is %s: profile %s",
+                                    PAWL_SHOW(tensor->name), pawl_dtype_name(tensor->dtype), what);
+    pawl_error_tensor(err, tensor->name);
+    return st;
+}
+
+/* The tensors of a slot that are written, and a metadata pair for each that shares another's storage. */
+static enum pawl_status
+gather_set(struct pawl_parts *parts, struct pawl_part_set *set, const struct pawl_state *state, enum pawl_slot slot,
+           enum pawl_profile profile, struct pawl_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < state->n_tensors; i++)
+        n += state->tensors[i].slot == slot;
+    set->tensors = pawl_arena_take_array(&parts->arena, n + 1, sizeof *set->tensors);
+    set->metadata = pawl_arena_take_array(&parts->arena, n + state->n_metadata + 4, sizeof *set->metadata);
+    if (set->tensors == NULL || set->metadata == NULL)
+        return pawl_fail_memory(err, (n + 1) * sizeof *set->tensors);
+    n = 0;
+    for (size_t i = 0; i < state->n_tensors; i++) {
+        if (state->tensors[i].slot != slot)
+            continue;
+        enum pawl_status st = check_profile(&state->tensors[i], profile, err);
+        if (st != PAWL_OK)
+            return st;
+        set->tensors[n++] = &state->tensors[i];
+    }
+    qsort(set->tensors, n, sizeof *set->tensors, compare_storage);
+    for (size_t i = 0; i < n; i++) {
+        const struct pawl_tensor *tensor = set->tensors[i];
+        const struct pawl_tensor *target = set->n == 0 ? NULL : set->tensors[set->n - 1];
+        if (target == NULL || !pawl_tensor_shares(target, tensor)) {
+            set->tensors[set->n++] = tensor;
+            continue;
+        }
+        const struct pawl_str prefix = PAWL_STR("pawl.alias.");
+        char *key = pawl_arena_take(&parts->arena, prefix.len + tensor->name.len);
+        if (key == NULL)
+            return pawl_fail_memory(err, prefix.len + tensor->name.len);
+        memcpy(key, prefix.data, prefix.len);
+        memcpy(key + prefix.len, tensor->name.data, tensor->name.len);
+        set->metadata[set->n_metadata++] = pair_of(pawl_str_make(key, prefix.len + tensor->name.len), target->name);
+    }
+    return PAWL_OK;
+}
+
+static enum pawl_status
+plan_set(struct pawl_parts *parts, struct pawl_part_set *set, struct pawl_str base, uint64_t max_file_bytes,
+         struct pawl_error *err)
+{
+    struct pawl_st_item *items = pawl_arena_take_array(&parts->arena, set->n + 1, sizeof *items);
+    if (items == NULL)
+        return pawl_fail_memory(err, (set->n + 1) * sizeof *items);
+    for (size_t i = 0; i < set->n; i++)
+        items[i] = (struct pawl_st_item){ set->tensors[i]->name, set->tensors[i]->dtype, set->tensors[i]->rank,
+                                          set->tensors[i]->shape };
+    enum pawl_status st =
+        pawl_split_plan(&set->split, base, items, set->n, set->metadata, set->n_metadata, true, max_file_bytes, 0, err);
+    return st == PAWL_OK ? st : pawl_context(err, st, "plan the files of the %.*s", PAWL_ARG(base));
+}
+
+/* The caller's metadata, and `format`, which both files have. */
+static enum pawl_status
+add_metadata(struct pawl_part_set *set, const struct pawl_state *state, enum pawl_profile profile,
+             struct pawl_str *ret_format, struct pawl_error *err)
+{
+    bool is_tinyllm = profile == PAWL_PROFILE_TINYLLM;
+    struct pawl_str format = is_tinyllm ? PAWL_STR("tinyllm") : PAWL_STR("pt");
+    bool has_format = false;
+    for (size_t i = 0; i < state->n_metadata; i++) {
+        set->metadata[set->n_metadata++] = state->metadata[i];
+        if (!pawl_str_equal(state->metadata[i].key, PAWL_STR("format")))
+            continue;
+        has_format = true;
+        if (is_tinyllm && !pawl_str_equal(state->metadata[i].value, format))
+            return pawl_fail(err, PAWL_ARGUMENT, "profile",
+                             "metadata 'format' is '%s': profile tinyllm takes 'tinyllm'",
+                             PAWL_SHOW(state->metadata[i].value));
+        format = state->metadata[i].value;
+    }
+    if (!has_format)
+        set->metadata[set->n_metadata++] = pair_of(PAWL_STR("format"), format);
+    *ret_format = format;
+    return PAWL_OK;
+}
+
+static enum pawl_status
+check_optimizer_profile(struct pawl_str name, enum pawl_profile profile, struct pawl_error *err)
+{
+    if (profile != PAWL_PROFILE_TINYLLM || pawl_str_equal(name, PAWL_STR("adamw")) ||
+        pawl_str_equal(name, PAWL_STR("sgd")) || pawl_str_equal(name, PAWL_STR("muon")) ||
+        pawl_str_equal(name, PAWL_STR("none")))
+        return PAWL_OK;
+    return pawl_fail(err, PAWL_ARGUMENT, "profile", "optimizer '%s': profile tinyllm takes adamw, sgd, muon or none",
+                     PAWL_SHOW(name));
+}
+
+static enum pawl_status
+plan_tensors(struct pawl_parts *parts, const struct pawl_state *state, const struct pawl_parts_options *options,
+             double *ret_lr, struct pawl_error *err)
+{
+    struct pawl_str format;
+    struct pawl_str name = pawl_values_optimizer_name(state);
+    enum pawl_status st = check_optimizer_profile(name, options->profile, err);
+    if (st == PAWL_OK)
+        st = gather_set(parts, &parts->model, state, PAWL_MODEL, options->profile, err);
+    if (st == PAWL_OK)
+        st = add_metadata(&parts->model, state, options->profile, &format, err);
+    if (st == PAWL_OK)
+        st = plan_set(parts, &parts->model, PAWL_STR("model"), options->max_file_bytes, err);
+    if (st == PAWL_OK)
+        st = gather_set(parts, &parts->optimizer, state, PAWL_OPTIMIZER, options->profile, err);
+    if (st == PAWL_OK)
+        st = pawl_values_optimizer(state, &parts->optimizer_state, ret_lr, err);
+    if (st != PAWL_OK)
+        return st;
+    char *step = pawl_arena_take(&parts->arena, 24);
+    if (step == NULL)
+        return pawl_fail_memory(err, 24);
+    (void)snprintf(step, 24, "%" PRId64, options->step);
+    struct pawl_part_set *set = &parts->optimizer;
+    set->metadata[set->n_metadata++] = pair_of(PAWL_STR("format"), format);
+    set->metadata[set->n_metadata++] = pair_of(PAWL_STR("optimizer"), name);
+    set->metadata[set->n_metadata++] = pair_of(PAWL_STR("step"), pawl_str_z(step));
+    set->metadata[set->n_metadata++] = pair_of(PAWL_STR("state"), pawl_buffer_str(&parts->optimizer_state));
+    return plan_set(parts, set, PAWL_STR("optimizer"), options->max_file_bytes, err);
+}
+
+/* ---- the list of parts ---- */
+
+static bool
+add_part(struct pawl_parts *parts, struct pawl_str name, struct pawl_part part)
+{
+    struct pawl_str copy;
+    if (!pawl_arena_copy_str(&parts->arena, name, &copy))
+        return false;
+    part.name = copy.data;
+    parts->parts[parts->n++] = part;
+    parts->bytes += part.bytes;
+    return true;
+}
+
+static bool
+add_document(struct pawl_parts *parts, struct pawl_str name, const struct pawl_buffer *text)
+{
+    return add_part(parts, name, (struct pawl_part){ .bytes = text->len, .text = text->len == 0 ? "" : text->data });
+}
+
+static bool
+add_set(struct pawl_parts *parts, const struct pawl_part_set *set, struct pawl_str index_name)
+{
+    for (size_t i = 0; i < set->split.n_files; i++)
+        if (!add_part(parts, set->split.files[i].name,
+                      (struct pawl_part){ .bytes = set->split.files[i].plan.file_bytes,
+                                          .file = &set->split.files[i],
+                                          .tensors = set->tensors }))
+            return false;
+    return set->split.index.len == 0 || add_document(parts, index_name, &set->split.index);
+}
+
+static enum pawl_status
+list_parts(struct pawl_parts *parts, const struct pawl_state *state, struct pawl_error *err)
+{
+    size_t n_max = parts->model.split.n_files + parts->optimizer.split.n_files + state->n_files + 5;
+    parts->parts = pawl_arena_take_array(&parts->arena, n_max, sizeof *parts->parts);
+    bool is_fine = parts->parts != NULL;
+    is_fine = is_fine && add_set(parts, &parts->model, PAWL_STR("model.safetensors.index.json"));
+    is_fine = is_fine && add_set(parts, &parts->optimizer, PAWL_STR("optimizer.safetensors.index.json"));
+    is_fine = is_fine && add_document(parts, PAWL_STR(PAWL_TRAINER_STATE), &parts->trainer_state);
+    if (parts->extra_state.len != 0)
+        is_fine = is_fine && add_document(parts, PAWL_STR(PAWL_EXTRA_STATE), &parts->extra_state);
+    if (parts->stream_state.len != 0)
+        is_fine = is_fine && add_document(parts, PAWL_STR(PAWL_STREAM_STATE), &parts->stream_state);
+    for (size_t i = 0; i < state->n_files && is_fine; i++)
+        is_fine = add_document(parts, state->files[i].name, &state->files[i].data);
+    return is_fine ? PAWL_OK : pawl_fail_memory(err, n_max * sizeof *parts->parts);
+}
+
+enum pawl_status
+pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state, const struct pawl_parts_options *options,
+                struct pawl_error *err)
+{
+    double lr = 0.0;
+    enum pawl_status st;
+    *parts = (struct pawl_parts){ .arena = PAWL_ARENA_INIT };
+    if (options->step < 0)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "step %" PRId64 " is negative", options->step);
+    st = plan_tensors(parts, state, options, &lr, err);
+    if (st == PAWL_OK)
+        st = pawl_values_trainer(state, options->step, lr, &parts->trainer_state, err);
+    if (st == PAWL_OK)
+        st = pawl_values_extra(state, &parts->extra_state, err);
+    if (st == PAWL_OK && state->stream != NULL)
+        st = pawl_stream_write_document(state->stream, &parts->stream_state, err);
+    if (st == PAWL_OK)
+        st = list_parts(parts, state, err);
+    if (st != PAWL_OK)
+        pawl_parts_release(parts);
+    return st;
+}
+
+void
+pawl_parts_release(struct pawl_parts *parts)
+{
+    pawl_split_release(&parts->model.split);
+    pawl_split_release(&parts->optimizer.split);
+    pawl_buffer_release(&parts->optimizer_state);
+    pawl_buffer_release(&parts->trainer_state);
+    pawl_buffer_release(&parts->extra_state);
+    pawl_buffer_release(&parts->stream_state);
+    pawl_arena_release(&parts->arena);
+    *parts = (struct pawl_parts){ .arena = PAWL_ARENA_INIT };
+}
+
+/* ---- writing a part ---- */
+
+static void
+hash_bytes(void *context, const void *data, size_t bytes)
+{
+    pawl_sha256_update(context, data, bytes);
+}
+
+static enum pawl_status
+tell(struct pawl_meter *meter, uint64_t more, bool is_end, struct pawl_error *err)
+{
+    meter->done += more;
+    if (meter->progress == NULL || (!is_end && meter->done - meter->told < TELL_BYTES))
+        return PAWL_OK;
+    meter->told = meter->done;
+    if (meter->progress(meter->context, meter->done, meter->total) == 0)
+        return PAWL_OK;
+    return pawl_fail(err, PAWL_CANCELED, "canceled", "the save was abandoned by its caller");
+}
+
+/* A source seen through the meter. */
+struct metered {
+    const struct pawl_source *inner;
+    struct pawl_meter *meter;
+};
+
+static enum pawl_status
+read_metered(void *context, uint64_t offset, void *destination, size_t n, struct pawl_error *err)
+{
+    const struct metered *metered = context;
+    enum pawl_status st = metered->inner->read(metered->inner->context, offset, destination, n, err);
+    return st == PAWL_OK ? tell(metered->meter, n, false, err) : st;
+}
+
+static enum pawl_status
+write_tensor(const struct pawl_tensor *tensor, uint64_t bytes, struct pawl_writer *writer, struct pawl_meter *meter,
+             struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    if (tensor->source != NULL) {
+        struct metered metered = { tensor->source, meter };
+        struct pawl_source source = { bytes, read_metered, &metered };
+        struct pawl_tensor seen = *tensor;
+        seen.source = &source;
+        return pawl_tensor_write(&seen, writer, err);
+    }
+    if (!pawl_tensor_is_packed(tensor)) {
+        st = pawl_tensor_write(tensor, writer, err);
+        return st == PAWL_OK ? tell(meter, bytes, false, err) : st;
+    }
+    /* In slices, so that a save of one huge tensor can be abandoned too. */
+    for (uint64_t at = 0; at < bytes && st == PAWL_OK;) {
+        size_t n = bytes - at < TELL_BYTES ? (size_t)(bytes - at) : (size_t)TELL_BYTES;
+        st = pawl_writer_add(writer, (const unsigned char *)tensor->data + at, n, err);
+        if (st != PAWL_OK) {
+            pawl_error_tensor(err, tensor->name);
+            return pawl_context(err, st, "tensor '%s'", PAWL_SHOW(tensor->name));
+        }
+        at += n;
+        st = tell(meter, n, false, err);
+    }
+    return st;
+}
+
+static enum pawl_status
+write_body(const struct pawl_part *part, struct pawl_writer *writer, struct pawl_meter *meter, struct pawl_error *err)
+{
+    enum pawl_status st;
+    if (part->text != NULL) {
+        st = pawl_writer_add(writer, part->text, (size_t)part->bytes, err);
+        return st == PAWL_OK ? tell(meter, part->bytes, true, err) : st;
+    }
+    const struct pawl_st_plan *plan = &part->file->plan;
+    st = pawl_writer_add(writer, plan->prefix.data, plan->prefix.len, err);
+    if (st == PAWL_OK)
+        st = tell(meter, plan->prefix.len, false, err);
+    for (size_t i = 0; i < part->file->n && st == PAWL_OK; i++) {
+        size_t item = plan->order[i];
+        st = write_tensor(part->tensors[part->file->items[item]], plan->bytes[item], writer, meter, err);
+    }
+    return st == PAWL_OK ? tell(meter, 0, true, err) : st;
+}
+
+enum pawl_status
+pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_meter *meter,
+                struct pawl_receipt *ret_receipt, bool *ret_is_reserved, struct pawl_error *err)
+{
+    struct pawl_writer writer = PAWL_WRITER_INIT;
+    struct pawl_sha256 *hash = NULL;
+    enum pawl_status st = pawl_sha256_new(&hash, err);
+    if (st != PAWL_OK)
+        return st;
+    st = pawl_writer_create(&writer, dir, part->name, part->bytes, (struct pawl_tap){ hash_bytes, hash }, err);
+    if (st != PAWL_OK)
+        goto out;
+    if (ret_is_reserved != NULL)
+        *ret_is_reserved = part->bytes == 0 || writer.bytes_reserved != 0;
+    st = write_body(part, &writer, meter, err);
+    if (st != PAWL_OK)
+        goto out;
+    if (writer.offset != part->bytes) {
+        st = pawl_fail(err, PAWL_IO, "size", "'%s' became %" PRIu64 " bytes, planned were %" PRIu64,
+                       PAWL_SHOW(pawl_str_z(part->name)), writer.offset, part->bytes);
+        goto out;
+    }
+    st = pawl_writer_sync(&writer, err);
+    if (st == PAWL_OK)
+        st = pawl_writer_close(&writer, err);
+    if (st == PAWL_OK) {
+        *ret_receipt = (struct pawl_receipt){ .name = pawl_str_z(part->name), .bytes = part->bytes };
+        pawl_sha256_finish(hash, ret_receipt->sha256);
+    }
+out:
+    pawl_writer_abandon(&writer);
+    pawl_sha256_free(hash);
+    return st;
+}

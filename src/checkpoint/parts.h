@@ -1,0 +1,69 @@
+/*
+ * checkpoint/parts.h: a save is N parts and a commit. A part is one file of a step directory, written by one writer, and yields a
+ * receipt; a committer turns receipts into MANIFEST.json (save.c).
+ *
+ * Planning takes all that a save is made of: what must be refused is refused there, and numbers, generators and cursor are copied.
+ * Only the tensors' bytes are read later, when their part is written.
+ */
+#ifndef PAWL_CHECKPOINT_PARTS_H
+#define PAWL_CHECKPOINT_PARTS_H
+
+#include "checkpoint/documents.h"
+#include "checkpoint/state.h"
+#include "model/set.h"
+
+struct pawl_part {
+    const char *name;
+    uint64_t bytes;   /* of the file: known before it is written */
+    const void *text; /* a document; NULL when it is a file of tensors */
+    const struct pawl_split_file *file;
+    const struct pawl_tensor *const *tensors; /* by the numbers in file->items */
+};
+
+/* The tensors of one slot: those that are written, and the plan of their files. */
+struct pawl_part_set {
+    const struct pawl_tensor **tensors;
+    size_t n;
+    struct pawl_pair *metadata;
+    size_t n_metadata;
+    struct pawl_split split;
+};
+
+struct pawl_parts {
+    struct pawl_arena arena;
+    struct pawl_part *parts; /* in the order of writing */
+    size_t n;
+    uint64_t bytes; /* of all of them */
+    struct pawl_part_set model, optimizer;
+    struct pawl_buffer optimizer_state, trainer_state, extra_state, stream_state;
+};
+
+struct pawl_parts_options {
+    int64_t step;
+    enum pawl_profile profile;
+    uint64_t max_file_bytes; /* 0: the rule's 5 GB */
+};
+
+/*
+ * Plan the save of a state, whose lock is held until the parts are released. `parts` need not be initialised; on failure it is empty.
+ * Returns PAWL_OK; PAWL_ARGUMENT and what a plan of a file answers: nothing was written; PAWL_NO_MEMORY.
+ */
+enum pawl_status pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state,
+                                 const struct pawl_parts_options *options, struct pawl_error *err);
+void pawl_parts_release(struct pawl_parts *parts); /* fine on a zeroed one */
+
+/* How far a save has come, and who wants to know. */
+struct pawl_meter {
+    int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* NULL: nobody */
+    void *context;
+    uint64_t done, told, total;
+};
+
+/*
+ * Write one part into `dir`, sync and close it. *ret_is_reserved (may be NULL): whether its space could be reserved before.
+ * PAWL_CANCELED when the meter's owner wants no more. After a failure the file may be there, in part.
+ */
+enum pawl_status pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_meter *meter,
+                                 struct pawl_receipt *ret_receipt, bool *ret_is_reserved, struct pawl_error *err);
+
+#endif
