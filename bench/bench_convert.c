@@ -1,5 +1,5 @@
 /*
- * bench_convert [MIB]: speed of every conversion and variant, beside memcpy of
+ * bench_convert [--json] [MIB]: speed of every conversion and variant, beside memcpy of
  * the same number of bytes on the same machine, in turn in one run.
  *
  * A conversion reads and writes; its GB/s count both. The limit is memcpy that
@@ -69,65 +69,83 @@ fill(const struct buffers *b)
                                     1024.0f; /* in range everywhere, subnormals of F8 and F6 among them */
 }
 
+/* One line of the table, or the variants' objects of one conversion. */
 static void
-run_size(struct buffers *b, const char *where)
+run_conversion(const struct buffers *b, const char *where, enum pawl_dtype dtype, enum job job, bool as_json)
 {
-    printf("%zu values, %s\n%-12s %-7s", b->n, where, "dtype", "");
-    for (int v = 0; v < PAWL_CONVERT_VARIANTS; v++)
-        printf(" %10s GB/s (of memcpy)", pawl_convert_variant_name((enum pawl_convert_variant)v));
-    printf("\n");
-    for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++) {
-        size_t moved = b->n * 4 + b->n * pawl_dtype_bits(dtypes[d]) / 8;
-        for (int job = JOB_ENCODE; job <= JOB_DECODE; job++) {
-            if (job == JOB_DECODE && dtypes[d] == PAWL_F64)
-                continue;
-            fill(b);
-            (void)pawl_encode_f32(dtypes[d], PAWL_OVERFLOW_FORMAT, b->values, b->n, b->codes, NULL, NULL);
-            printf("%-12s %-7s", pawl_dtype_name(dtypes[d]), job == JOB_ENCODE ? "encode" : "decode");
-            for (int v = 0; v < PAWL_CONVERT_VARIANTS; v++) {
-                enum pawl_convert_variant variant = (enum pawl_convert_variant)v;
-                if (!pawl_convert_has(variant))
-                    continue;
-                double took = measure(b, (enum job)job, variant, dtypes[d], 0);
-                double copy_took =
-                    measure(b, JOB_COPY, variant, dtypes[d], moved / 2 < b->n * 4 ? moved / 2 : b->n * 4);
-                if (moved / 2 > b->n * 4)
-                    copy_took *= (double)(moved / 2) / (double)(b->n * 4);
-                /* the copy has overwritten the codes */
-                (void)pawl_encode_f32(dtypes[d], PAWL_OVERFLOW_FORMAT, b->values, b->n, b->codes, NULL, NULL);
-                printf(" %15.2f    (%5.2f)   ", (double)moved / took * 1e-9, copy_took / took);
-            }
-            printf("\n");
+    const size_t plain = b->n * 4, moved = plain + b->n * pawl_dtype_bits(dtype) / 8;
+    const size_t copied =
+        moved / 2 < plain ? moved / 2 : plain; /* F64 moves more than the F32 buffer holds: scaled below */
+    const char *name = pawl_dtype_name(dtype), *verb = job == JOB_ENCODE ? "encode" : "decode";
+    if (!as_json)
+        printf("%-12s %-7s", name, verb);
+    fill(b);
+    for (int v = 0; v < PAWL_CONVERT_VARIANTS; v++) {
+        enum pawl_convert_variant variant = (enum pawl_convert_variant)v;
+        if (!pawl_convert_has(variant))
+            continue;
+        /* the copy below overwrites the codes */
+        if (pawl_encode_f32(dtype, PAWL_OVERFLOW_FORMAT, b->values, b->n, b->codes, NULL, NULL) != PAWL_OK)
+            abort();
+        double took = measure(b, job, variant, dtype, 0);
+        double copy_took = measure(b, JOB_COPY, variant, dtype, copied) * (double)moved / (2 * (double)copied);
+        double gb_per_s = (double)moved / took * 1e-9;
+        if (as_json)
+            printf("{\"where\": \"%s\", \"values\": %zu, \"dtype\": \"%s\", \"job\": \"%s\", \"variant\": \"%s\", "
+                   "\"gb_per_s\": %.3f, \"of_memcpy\": %.3f}\n",
+                   where, b->n, name, verb, pawl_convert_variant_name(variant), gb_per_s, copy_took / took);
+        else
+            printf(" %15.2f    (%5.2f)   ", gb_per_s, copy_took / took);
+    }
+    if (!as_json)
+        printf("\n");
+}
+
+static void
+run_size(const struct buffers *b, const char *where, bool as_json)
+{
+    if (!as_json) {
+        printf("%zu values, %s\n%-20s", b->n, where, "");
+        for (int v = 0; v < PAWL_CONVERT_VARIANTS; v++) {
+            if (pawl_convert_has((enum pawl_convert_variant)v))
+                printf(" %10s GB/s (of memcpy)", pawl_convert_variant_name((enum pawl_convert_variant)v));
         }
+        printf("\n");
+    }
+    for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++) {
+        run_conversion(b, where, dtypes[d], JOB_ENCODE, as_json);
+        if (dtypes[d] != PAWL_F64)
+            run_conversion(b, where, dtypes[d], JOB_DECODE, as_json);
     }
 }
 
 int
 main(int argc, char **argv)
 {
-    size_t mib = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : 256;
-    if (mib < 1 || mib > 65536) {
-        fprintf(stderr, "usage: bench_convert [MIB]\n");
+    bool as_json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    int at = as_json ? 2 : 1;
+    size_t mib = argc > at ? (size_t)strtoul(argv[at], NULL, 10) : 256;
+    if (mib < 1 || mib > 65536 || argc > at + 1) {
+        fprintf(stderr, "usage: bench_convert [--json] [MIB]\n");
         return 2;
     }
-    struct buffers b = { .n = mib << 18 };
-    b.values = malloc(b.n * 4);
-    b.codes = malloc(b.n * 8);
-    if (b.values == NULL || b.codes == NULL) {
+    struct buffers large = { .n = mib << 18, .rounds = 5, .repeats = 1 };
+    large.values = malloc(large.n * 4);
+    large.codes = malloc(large.n * 8);
+    if (large.values == NULL || large.codes == NULL) {
         fprintf(stderr, "bench_convert: no memory for %zu MiB\n", 3 * mib);
         return 1;
     }
-    memset(b.codes, 1, b.n * 8);
-    printf("this machine's best variant: %s\n", pawl_convert_variant_name(pawl_convert_best()));
-    struct buffers small = b;
+    memset(large.codes, 1, large.n * 8);
+    if (!as_json)
+        printf("this machine's best variant: %s\n", pawl_convert_variant_name(pawl_convert_best()));
+    struct buffers small = large;
     small.n = 32768;
     small.rounds = 30;
     small.repeats = 20;
-    run_size(&small, "in cache");
-    b.rounds = 5;
-    b.repeats = 1;
-    run_size(&b, "in memory");
-    free(b.values);
-    free(b.codes);
+    run_size(&small, "in cache", as_json);
+    run_size(&large, "in memory", as_json);
+    free(large.values);
+    free(large.codes);
     return 0;
 }
