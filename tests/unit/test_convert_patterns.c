@@ -112,7 +112,7 @@ reference(uint32_t bits, bool saturates)
     const uint32_t sign = f->kind != KIND_SCALE && bits >> 31 != 0 ? sign_bit : 0;
     const double value = fabs((double)single);
 
-    bool is_over = isinf(value) || (f->kind == KIND_FN && value > table.values[table.n - 1]);
+    bool is_over = value >= table.values[table.n] || (f->kind == KIND_FN && value > table.values[table.n - 1]);
     uint32_t low = 0;
     if (!is_over) {
         uint32_t high = table.n; /* values[low] <= value < values[high], once value >= values[0] */
