@@ -7,6 +7,7 @@
 #define ITEMS_MAX ((size_t)1 << 31)
 /* At most half of the slots are full: honest names then take 1.5 probes each on average, and 8 never in sum. */
 #define PROBES_PER_ITEM_MAX 8
+#define BATCH ((size_t)32)
 #define PROBES_FREE 4096 /* a few items may have bad luck */
 
 static struct pawl_str
@@ -58,9 +59,8 @@ index_mask(const struct pawl_name_table *table)
 
 /* The slot of that name, or the empty one where it would go. Adds to *probes. */
 static size_t
-find_slot(const struct pawl_name_table *table, struct pawl_str name, uint64_t *probes)
+find_slot(const struct pawl_name_table *table, struct pawl_str name, uint64_t hash, uint64_t *probes)
 {
-    uint64_t hash = pawl_name_hash(name);
     uint32_t tag = tag_of(table, hash);
     uint32_t low = index_mask(table);
     size_t slot = (size_t)hash & table->mask;
@@ -74,20 +74,30 @@ find_slot(const struct pawl_name_table *table, struct pawl_str name, uint64_t *p
     }
 }
 
-/* False when the names collide more than honest ones. */
+/*
+ * False when the names collide more than honest ones. A large table is beyond the caches and its slots are asked for in
+ * no order: the slots of a batch are fetched together, so that the waits overlap.
+ */
 static bool
 fill(struct pawl_name_table *table, pawl_name_same_fn *same, void *context)
 {
+    uint64_t hashes[BATCH];
     uint64_t probes = 0;
     uint32_t low = index_mask(table);
-    for (size_t i = 0; i < table->n; i++) {
-        struct pawl_str name = name_at(table, i);
-        size_t slot = find_slot(table, name, &probes);
-        size_t kept = i;
-        if (table->words[slot] != 0)
-            kept = same(context, (table->words[slot] & low) - 1, i);
-        table->words[slot] = tag_of(table, pawl_name_hash(name)) | (uint32_t)(kept + 1);
-        if (probes > PROBES_FREE + PROBES_PER_ITEM_MAX * (uint64_t)(i + 1))
+    for (size_t begin = 0; begin < table->n; begin += BATCH) {
+        size_t n = table->n - begin < BATCH ? table->n - begin : BATCH;
+        for (size_t k = 0; k < n; k++) {
+            hashes[k] = pawl_name_hash(name_at(table, begin + k));
+            __builtin_prefetch(&table->words[(size_t)hashes[k] & table->mask], 1);
+        }
+        for (size_t k = 0; k < n; k++) {
+            size_t kept = begin + k;
+            size_t slot = find_slot(table, name_at(table, kept), hashes[k], &probes);
+            if (table->words[slot] != 0)
+                kept = same(context, (table->words[slot] & low) - 1, kept);
+            table->words[slot] = tag_of(table, hashes[k]) | (uint32_t)(kept + 1);
+        }
+        if (probes > PROBES_FREE + PROBES_PER_ITEM_MAX * (uint64_t)(begin + n))
             return false;
     }
     return true;
@@ -189,7 +199,7 @@ pawl_name_table_find(const struct pawl_name_table *table, struct pawl_str name)
         return PAWL_NAME_TABLE_NONE;
     if (table->index_bits != 0) {
         uint64_t probes = 0;
-        uint32_t word = table->words[find_slot(table, name, &probes)];
+        uint32_t word = table->words[find_slot(table, name, pawl_name_hash(name), &probes)];
         return word == 0 ? PAWL_NAME_TABLE_NONE : (word & index_mask(table)) - 1;
     }
     size_t low = 0;
