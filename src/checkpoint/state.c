@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/str.h"
 #include "checkpoint/names.h"
-#include "checkpoint/options.h"
+#include "base/options.h"
 #include "codec/utf8.h"
 #include "formats/json/json.h"
 #include "model/set.h"

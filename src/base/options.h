@@ -1,6 +1,6 @@
-/* checkpoint/options.h: structs of the caller's that begin with their size. */
-#ifndef PAWL_CHECKPOINT_OPTIONS_H
-#define PAWL_CHECKPOINT_OPTIONS_H
+/* base/options.h: structs of the caller's that begin with their size. */
+#ifndef PAWL_BASE_OPTIONS_H
+#define PAWL_BASE_OPTIONS_H
 
 #include "base/fail.h"
 
@@ -25,5 +25,6 @@ pawl_options_take(void *ret_known, size_t known, const void *options, size_t giv
         ((unsigned char *)ret_known)[i] = bytes[i];
     return PAWL_OK;
 }
+
 
 #endif

@@ -1,0 +1,433 @@
+/*
+ * checkpoint/save.c: the protocol of a save, docs/format/checkpoint.md "Saving". The numbers in the comments are its steps.
+ *
+ * States of a save, and what taking it back means in each:
+ *
+ *   SAVE_NOTHING    step-N.tmp may be there                    remove it
+ *   SAVE_FRESH      step-N is the new one, there was none      rename it to step-N.tmp, sync, remove
+ *   SAVE_EXCHANGED  step-N is new, step-N.tmp the old          exchange again, sync, remove
+ *   SAVE_SET_ASIDE  step-N.prev is the old, no step-N          rename it back, sync; then as SAVE_NOTHING
+ *   SAVE_BY_PREV    step-N is new, step-N.prev the old         rename both back, sync, remove
+ *
+ * Where the sync of taking back fails, nobody knows which names the disk has, so nothing is removed: what is there is whole under every name,
+ * and the next save settles the root first. Once LATEST has changed, a save is not taken back.
+ */
+#include "checkpoint/save.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "base/checked.h"
+#include "base/str.h"
+#include "checkpoint/names.h"
+#include "checkpoint/retention.h"
+
+/* An exchange that was interrupted is tried again this often. */
+#define EXCHANGES_MAX 16
+
+enum save_state { SAVE_NOTHING, SAVE_FRESH, SAVE_EXCHANGED, SAVE_SET_ASIDE, SAVE_BY_PREV };
+
+struct save {
+    struct pawl_run *run;
+    const struct pawl_parts *parts;
+    const struct pawl_dir *root;
+    char name[PAWL_STEP_NAME_BYTES];
+    char tmp[PAWL_STEP_NAME_BYTES];
+    char prev[PAWL_STEP_NAME_BYTES];
+    int64_t step;
+    enum save_state state;
+    bool has_tmp;        /* step-N.tmp was created by this save */
+    struct pawl_dir dir; /* of step-N.tmp, while files are written */
+    struct pawl_receipt *receipts;
+    struct pawl_manifest manifest;
+    struct pawl_buffer text; /* of the manifest */
+    struct pawl_meter meter;
+};
+
+static void
+say_once(struct pawl_run *run, enum pawl_run_said what, const char *code, const char *message)
+{
+    if ((run->said & (unsigned)what) != 0)
+        return;
+    run->said |= (unsigned)what;
+    pawl_warn(&run->warner, code, NULL, "%s", message);
+}
+
+static enum pawl_status
+pass_failpoint(const struct save *save, const char *name, struct pawl_error *err)
+{
+    const struct pawl_run_options *options = &save->run->options;
+    if (options->failpoint == NULL || options->failpoint(options->context, name) == 0)
+        return PAWL_OK;
+    return pawl_fail_os(err, EIO, "failpoint '%s'", name);
+}
+
+static enum pawl_status
+sync_dir(const struct save *save, const struct pawl_dir *dir, struct pawl_error *err)
+{
+    bool is_unsupported = false;
+    enum pawl_status st = pawl_dir_sync(dir, &is_unsupported, err);
+    if (st == PAWL_OK && is_unsupported)
+        say_once(save->run, PAWL_SAID_DIR_SYNC, "no-directory-sync",
+                 "this filesystem can't sync directories: names become durable when it pleases");
+    return st;
+}
+
+/* ---- the manifest ---- */
+
+static enum pawl_status
+print_manifest(struct save *save, struct pawl_error *err)
+{
+    pawl_buffer_clear(&save->text);
+    if (!pawl_manifest_print(&save->manifest, &save->text))
+        return pawl_fail_memory(err, save->text.len);
+    return PAWL_OK;
+}
+
+/* Digests have one length: the manifest is as long before the files are written as after. */
+static enum pawl_status
+begin_manifest(struct save *save, char *created_at, size_t size, struct pawl_error *err)
+{
+    size_t n = save->parts->n;
+    save->receipts = calloc(n, sizeof *save->receipts);
+    if (save->receipts == NULL)
+        return pawl_fail_memory(err, n * sizeof *save->receipts);
+    for (size_t i = 0; i < n; i++)
+        save->receipts[i] = (struct pawl_receipt){ .name = pawl_str_z(save->parts->parts[i].name),
+                                                   .bytes = save->parts->parts[i].bytes };
+    save->manifest =
+        (struct pawl_manifest){ .kind = PAWL_STR("checkpoint"), .files = save->receipts, .n = save->parts->n };
+    if (save->run->options.write_created_at) {
+        time_t seconds = (time_t)save->run->os->wall_seconds(save->run->os->context);
+        struct tm utc;
+        if (gmtime_r(&seconds, &utc) != NULL && strftime(created_at, size, "%Y-%m-%dT%H:%M:%SZ", &utc) != 0)
+            save->manifest.created_at = pawl_str_z(created_at);
+    }
+    enum pawl_status st = print_manifest(save, err);
+    if (st != PAWL_OK)
+        return st;
+    save->meter.total = save->parts->bytes + save->text.len;
+    return PAWL_OK;
+}
+
+/* ---- 1: a directory to write into ---- */
+
+/* Bytes to come against bytes there. What crashed writers left may be what fills the disk: it goes before anyone is told that there
+ * is no space. */
+static enum pawl_status
+check_space(const struct save *save, struct pawl_error *err)
+{
+    uint64_t bytes = save->meter.total + strlen(save->name) + 1; /* with LATEST.tmp */
+    enum pawl_status st = pawl_dir_check_space(save->root, bytes, err);
+    if (st != PAWL_NO_SPACE)
+        return st;
+    struct pawl_dir_list list = { NULL, 0 };
+    if (pawl_dir_list(save->root, &list, NULL) != PAWL_OK)
+        return st;
+    pawl_root_remove_stale(save->root, &list, &save->run->warner);
+    pawl_dir_list_release(&list);
+    return pawl_dir_check_space(save->root, bytes, err);
+}
+
+static enum pawl_status
+make_directory(struct save *save, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    if (save->run->is_unsettled) {
+        st = pawl_root_settle(save->root, &save->run->warner, err);
+        save->run->is_unsettled = st != PAWL_OK;
+    }
+    if (st == PAWL_OK)
+        st = pawl_dir_remove_tree(save->root, save->tmp, err);
+    if (st == PAWL_OK)
+        st = check_space(save, err);
+    if (st == PAWL_OK)
+        st = pawl_dir_create_in(save->root, save->tmp, err);
+    if (st != PAWL_OK)
+        return st;
+    save->has_tmp = true;
+    return pawl_dir_open_in(&save->dir, save->root, save->tmp, err);
+}
+
+/* ---- 2 and 3: files, then the manifest ---- */
+
+static enum pawl_status
+write_part(struct save *save, const struct pawl_part *part, struct pawl_receipt *receipt, struct pawl_error *err)
+{
+    bool is_reserved = true;
+    enum pawl_status st = pawl_part_write(part, &save->dir, &save->meter, receipt, &is_reserved, err);
+    if (!is_reserved)
+        say_once(save->run, PAWL_SAID_RESERVE, "no-reserve",
+                 "this filesystem can't reserve space: a full disk is found only while writing");
+    return st;
+}
+
+static enum pawl_status
+write_files(struct save *save, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    /* Printing the manifest has sorted the receipts; these are new ones, in the order of the parts. */
+    for (size_t i = 0; i < save->parts->n && st == PAWL_OK; i++) {
+        st = write_part(save, &save->parts->parts[i], &save->receipts[i], err);
+        if (st == PAWL_OK)
+            st = pass_failpoint(save, "save/after-file", err);
+    }
+    if (st == PAWL_OK)
+        st = pass_failpoint(save, "save/before-manifest", err);
+    if (st == PAWL_OK)
+        st = print_manifest(save, err);
+    if (st != PAWL_OK)
+        return st;
+    struct pawl_part part = { .name = PAWL_MANIFEST, .bytes = save->text.len, .text = save->text.data };
+    struct pawl_receipt receipt;
+    st = write_part(save, &part, &receipt, err);
+    if (st == PAWL_OK)
+        st = sync_dir(save, &save->dir, err);
+    return st;
+}
+
+/* ---- 4: the name ---- */
+
+/* Change the places of step-N and step-N.tmp, once. An interrupted exchange may have been made: what is under the name tells. */
+static enum pawl_status
+exchange(const struct save *save, struct pawl_error *err)
+{
+    struct pawl_os_stat before, after;
+    enum pawl_status st = pawl_dir_stat(save->root, save->tmp, &before, err);
+    for (unsigned tries = 0; st == PAWL_OK; tries++) {
+        st = pawl_dir_rename(save->root, save->tmp, save->name, PAWL_OS_EXCHANGE, err);
+        if (st != PAWL_INTERRUPTED || tries == EXCHANGES_MAX)
+            return st;
+        st = pawl_dir_stat(save->root, save->name, &after, err);
+        if (st == PAWL_OK && after.device == before.device && after.inode == before.inode)
+            return PAWL_OK;
+    }
+    return st;
+}
+
+static enum pawl_status
+replace_by_prev(struct save *save, struct pawl_error *err)
+{
+    say_once(save->run, PAWL_SAID_EXCHANGE, "no-exchange",
+             "this filesystem can't exchange two names: a step that is saved again is set aside as .prev meanwhile");
+    enum pawl_status st = pawl_dir_rename(save->root, save->name, save->prev, PAWL_OS_REPLACE, err);
+    if (st != PAWL_OK)
+        return st;
+    save->state = SAVE_SET_ASIDE;
+    st = sync_dir(save, save->root, err);
+    if (st == PAWL_OK)
+        st = pawl_dir_rename(save->root, save->tmp, save->name, PAWL_OS_REPLACE, err);
+    if (st == PAWL_OK)
+        save->state = SAVE_BY_PREV;
+    return st;
+}
+
+static enum pawl_status
+publish(struct save *save, struct pawl_error *err)
+{
+    struct pawl_os_stat there;
+    enum pawl_status st = pass_failpoint(save, "save/before-rename", err);
+    if (st != PAWL_OK)
+        return st;
+    st = pawl_dir_stat(save->root, save->name, &there, err);
+    if (st == PAWL_NO_FILE) {
+        st = pawl_dir_rename(save->root, save->tmp, save->name, PAWL_OS_NO_REPLACE, err);
+        if (st == PAWL_UNSUPPORTED) {
+            say_once(save->run, PAWL_SAID_NO_REPLACE, "no-rename-no-replace",
+                     "this filesystem can't rename without replacing: the name is looked at before");
+            st = pawl_dir_rename(save->root, save->tmp, save->name, PAWL_OS_REPLACE, err);
+        }
+        if (st == PAWL_OK)
+            save->state = SAVE_FRESH;
+    } else if (st == PAWL_OK) {
+        st = exchange(save, err);
+        if (st == PAWL_OK)
+            save->state = SAVE_EXCHANGED;
+        else if (st == PAWL_UNSUPPORTED)
+            st = replace_by_prev(save, err);
+    }
+    return st == PAWL_OK ? sync_dir(save, save->root, err) : st;
+}
+
+/* ---- taking back ---- */
+
+static enum pawl_status
+rename_back(struct save *save)
+{
+    enum pawl_status st = PAWL_OK;
+    switch (save->state) {
+    case SAVE_NOTHING:
+        return PAWL_OK;
+    case SAVE_FRESH:
+        st = pawl_dir_rename(save->root, save->name, save->tmp, PAWL_OS_REPLACE, NULL);
+        break;
+    case SAVE_EXCHANGED:
+        st = exchange(save, NULL);
+        break;
+    case SAVE_BY_PREV:
+        st = pawl_dir_rename(save->root, save->name, save->tmp, PAWL_OS_REPLACE, NULL);
+        if (st != PAWL_OK)
+            break;
+        save->state = SAVE_SET_ASIDE;
+        st = pawl_dir_rename(save->root, save->prev, save->name, PAWL_OS_REPLACE, NULL);
+        break;
+    case SAVE_SET_ASIDE:
+        st = pawl_dir_rename(save->root, save->prev, save->name, PAWL_OS_REPLACE, NULL);
+        break;
+    }
+    if (st == PAWL_OK)
+        st = pawl_dir_sync(save->root, NULL, NULL);
+    return st;
+}
+
+/* After a failure, the root as it was before, as far as that can be had. */
+static void
+take_back(struct save *save)
+{
+    pawl_dir_release(&save->dir);
+    if (rename_back(save) != PAWL_OK) {
+        save->run->is_unsettled = true;
+        return;
+    }
+    if (save->has_tmp && pawl_dir_remove_tree(save->root, save->tmp, NULL) != PAWL_OK)
+        save->run->is_unsettled = true;
+}
+
+/* ---- 5 and 6: LATEST ---- */
+
+/* *ret_is_final: LATEST may have changed, so that taking the step back would leave it naming nothing. */
+static enum pawl_status
+write_latest(struct save *save, bool *ret_is_final, struct pawl_error *err)
+{
+    int64_t before = -1;
+    char text[PAWL_STEP_NAME_BYTES + 1];
+    enum pawl_status st = pass_failpoint(save, "save/before-latest", err);
+    if (st == PAWL_OK)
+        st = pawl_root_latest(save->root, &before, err);
+    if (st != PAWL_OK)
+        return st;
+    int n = snprintf(text, sizeof text, "%s\n", save->name);
+    st = pawl_file_replace(save->root, PAWL_LATEST, PAWL_LATEST_TMP, text, (size_t)n, err);
+    if (st != PAWL_OK) {
+        int64_t after = -1;
+        bool is_known = pawl_root_latest(save->root, &after, NULL) == PAWL_OK;
+        *ret_is_final = !is_known || (after == save->step && before != after);
+    }
+    return st;
+}
+
+/* ---- 7: deleting ---- */
+
+static void
+say_newer(const struct save *save, const struct pawl_dir_list *list)
+{
+    size_t n = 0;
+    int64_t greatest = -1;
+    for (size_t i = 0; i < list->n; i++) {
+        int64_t step;
+        if (pawl_entry_of_name(pawl_str_z(list->entries[i].name), &step) != PAWL_ENTRY_STEP || step <= save->step)
+            continue;
+        n++;
+        greatest = step > greatest ? step : greatest;
+    }
+    if (n == 0 || (save->run->said & (unsigned)PAWL_SAID_NEWER) != 0)
+        return;
+    char name[PAWL_STEP_NAME_BYTES];
+    save->run->said |= (unsigned)PAWL_SAID_NEWER;
+    pawl_entry_name(greatest, "", name);
+    pawl_warn(&save->run->warner, "newer-steps", name,
+              "the root holds %zu newer than %s, up to %s: of an older run, not counted and not deleted", n, save->name,
+              name);
+}
+
+/* The save is durable: nothing here makes it fail. */
+static void
+delete_old(struct save *save)
+{
+    struct pawl_run *run = save->run;
+    struct pawl_dir_list list = { NULL, 0 };
+    struct pawl_error err;
+    enum pawl_status st = pass_failpoint(save, "save/before-prune", &err);
+    if (st == PAWL_OK)
+        st = pawl_dir_list(save->root, &list, &err);
+    if (st == PAWL_OK) {
+        pawl_root_remove_stale(save->root, &list, &run->warner);
+        say_newer(save, &list);
+        if (save->state == SAVE_BY_PREV) {
+            char *names[] = { save->prev };
+            bool is_gone = false;
+            st = pawl_root_delete(save->root, names, 1, &is_gone, &run->warner, &err);
+            run->is_unsettled = run->is_unsettled || !is_gone;
+        }
+    }
+    if (st == PAWL_OK) {
+        const struct pawl_retention retention = { .root = save->root,
+                                                  .policy = { .keep = run->options.keep },
+                                                  .newest = save->step,
+                                                  .corrupt = run->corrupt,
+                                                  .n_corrupt = run->n_corrupt,
+                                                  .warner = &run->warner };
+        st = pawl_retention_apply(&retention, &list, &err);
+    }
+    if (st != PAWL_OK) {
+        run->is_unsettled = true;
+        pawl_warn_error(&run->warner, "not-deleted", NULL, "old entries are left for the next save", &err);
+    }
+    pawl_dir_list_release(&list);
+}
+
+/* The step has new bytes: what a restore found wrong is gone. */
+static void
+forget_corrupt(struct pawl_run *run, int64_t step)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < run->n_corrupt; i++)
+        if (run->corrupt[i] != step)
+            run->corrupt[kept++] = run->corrupt[i];
+    run->n_corrupt = kept;
+}
+
+/* ---- all of it ---- */
+
+enum pawl_status
+pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t step, struct pawl_error *err)
+{
+    char created_at[40];
+    bool is_final = false;
+    struct save save = { .run = run,
+                         .parts = parts,
+                         .root = &run->root,
+                         .step = step,
+                         .dir = PAWL_DIR_INIT,
+                         .text = PAWL_BUFFER_INIT,
+                         .meter = { .progress = run->options.progress, .context = run->options.context } };
+    pawl_entry_name(step, "", save.name);
+    pawl_entry_name(step, ".tmp", save.tmp);
+    pawl_entry_name(step, ".prev", save.prev);
+
+    enum pawl_status st = begin_manifest(&save, created_at, sizeof created_at, err);
+    if (st == PAWL_OK)
+        st = make_directory(&save, err);
+    if (st == PAWL_OK)
+        st = write_files(&save, err);
+    pawl_dir_release(&save.dir);
+    if (st == PAWL_OK)
+        st = publish(&save, err);
+    if (st == PAWL_OK)
+        st = write_latest(&save, &is_final, err);
+    if (st != PAWL_OK) {
+        if (is_final)
+            run->is_unsettled = true;
+        else
+            take_back(&save);
+        st = pawl_context(err, st, "save step %" PRId64, step);
+    } else {
+        forget_corrupt(run, step);
+        delete_old(&save);
+    }
+    free(save.receipts);
+    pawl_buffer_release(&save.text);
+    return st;
+}
