@@ -63,6 +63,23 @@ enum pawl_status pawl_extra_state_parse(struct pawl_arena *arena, struct pawl_ex
 /* Sorts both lists. */
 bool pawl_extra_state_print(struct pawl_extra_document *document, struct pawl_buffer *out);
 
+/* ---- pawl.metrics.json ---- */
+
+struct pawl_metric {
+    struct pawl_str name;
+    double value; /* finite */
+};
+
+struct pawl_metrics_document {
+    struct pawl_metric *metrics; /* ascending by name */
+    size_t n;
+};
+
+enum pawl_status pawl_metrics_parse(struct pawl_arena *arena, struct pawl_metrics_document *ret_document,
+                                    const void *text, size_t bytes, struct pawl_error *err);
+/* Sorts the list. */
+bool pawl_metrics_print(struct pawl_metrics_document *document, struct pawl_buffer *out);
+
 /* ---- LATEST ---- */
 
 /* "step-000500\n" exactly: its step, else -1. */

@@ -1,0 +1,640 @@
+/*
+ * The verdict on one step directory, in this order: the entry, the manifest, what is listed and what is there, sizes and
+ * hashes, contents (step_content.c). Nothing is concluded from a file whose size or hash is wrong.
+ */
+#include "checkpoint/examine.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include "checkpoint/names.h"
+#include "checkpoint/step_content.h"
+#include "pawl/digest.h"
+
+/* Read and hashed at a time: large enough that a call costs nothing beside the hash. */
+#define HASH_BLOCK_BYTES ((size_t)1 << 20)
+
+bool
+pawl_step_is_content_fault(enum pawl_status status)
+{
+    return status == PAWL_CORRUPT || status == PAWL_TRUNCATED || status == PAWL_IO || status == PAWL_NO_FILE ||
+           status == PAWL_LIMIT;
+}
+
+void
+pawl_step_release(struct pawl_step *step)
+{
+    pawl_set_release(&step->model);
+    pawl_set_release(&step->optimizer);
+    pawl_buffer_release(&step->stream_text);
+    pawl_dir_release(&step->dir);
+    pawl_arena_release(&step->arena);
+    *step = (struct pawl_step){ .number = -1 };
+}
+
+const struct pawl_receipt *
+pawl_step_row(const struct pawl_step *step, struct pawl_str name)
+{
+    return pawl_manifest_find(&step->manifest, name);
+}
+
+/* ---- one listed file ---- */
+
+/* Open the directory that a listed name is in, component by component: a link on the way is not followed. */
+static enum pawl_status
+open_folder(const struct pawl_step *step, struct pawl_str name, struct pawl_dir *ret_dir, const char **ret_last,
+            struct pawl_error *err)
+{
+    struct pawl_dir dir = PAWL_DIR_INIT;
+    size_t begin = 0;
+    const char *slash;
+    while ((slash = memchr(name.data + begin, '/', name.len - begin)) != NULL) {
+        struct pawl_dir inner = PAWL_DIR_INIT;
+        char *part = pawl_str_dup(pawl_str_make(name.data + begin, (size_t)(slash - name.data) - begin));
+        if (part == NULL) {
+            pawl_dir_release(&dir);
+            return pawl_fail_memory(err, name.len);
+        }
+        enum pawl_status st = pawl_dir_open_in(&inner, dir.handle == NULL ? &step->dir : &dir, part, err);
+        free(part);
+        pawl_dir_release(&dir);
+        if (st != PAWL_OK)
+            return st;
+        dir = inner;
+        begin = (size_t)(slash - name.data) + 1;
+    }
+    *ret_dir = dir; /* closed: the step's own */
+    *ret_last = name.data + begin;
+    return PAWL_OK;
+}
+
+static enum pawl_status
+open_listed(const struct pawl_step *step, const struct pawl_receipt *row, struct pawl_file *ret_file,
+            struct pawl_error *err)
+{
+    struct pawl_dir folder = PAWL_DIR_INIT;
+    const char *last = NULL;
+    enum pawl_status st = open_folder(step, row->name, &folder, &last, err);
+    if (st != PAWL_OK)
+        return st;
+    char *text = pawl_str_dup(pawl_str_make(last, row->name.len - (size_t)(last - row->name.data)));
+    if (text == NULL)
+        st = pawl_fail_memory(err, row->name.len);
+    else
+        st = pawl_file_open_in(ret_file, folder.handle == NULL ? &step->dir : &folder, text, 0, err);
+    free(text);
+    pawl_dir_release(&folder);
+    if (st != PAWL_OK)
+        return st;
+    if (ret_file->bytes != row->bytes) {
+        st = pawl_fail(err, PAWL_TRUNCATED, "size", "expected %" PRIu64 " bytes, found %" PRIu64, row->bytes,
+                       ret_file->bytes);
+        pawl_error_path(err, pawl_str_z(ret_file->path));
+        pawl_file_release(ret_file);
+    }
+    return st;
+}
+
+enum pawl_status
+pawl_step_check_digest(const struct pawl_receipt *row, const unsigned char digest[32], struct pawl_error *err)
+{
+    char expected[65];
+    char found[65];
+    if (memcmp(row->sha256, digest, 32) == 0)
+        return PAWL_OK;
+    pawl_sha256_print(row->sha256, expected);
+    pawl_sha256_print(digest, found);
+    return pawl_fail(err, PAWL_CORRUPT, "hash", "expected sha256 %s, found %s", expected, found);
+}
+
+/* The word of the page for a fault of a listed file that could not be read as it should. */
+static enum pawl_status
+name_fault(enum pawl_status st, struct pawl_error *err)
+{
+    if (st == PAWL_NO_FILE || (st == PAWL_CORRUPT && strcmp(err->code, "not-a-file") == 0))
+        pawl_error_code(err, "missing-file");
+    else if (st == PAWL_TRUNCATED)
+        pawl_error_code(err, "size");
+    else if (st == PAWL_IO)
+        pawl_error_code(err, "io");
+    return st;
+}
+
+enum pawl_status
+pawl_step_read_file(const struct pawl_step *step, const struct pawl_receipt *row, size_t bytes_max,
+                    struct pawl_buffer *ret_bytes, struct pawl_error *err)
+{
+    struct pawl_file file = PAWL_FILE_INIT;
+    struct pawl_error own = PAWL_ERROR_INIT;
+    unsigned char digest[32];
+
+    enum pawl_status st = open_listed(step, row, &file, &own);
+    if (st == PAWL_OK)
+        st = pawl_file_read_all(&file, bytes_max, ret_bytes, &own);
+    if (st == PAWL_OK && step->trust == PAWL_TRUST_FULL) {
+        st = pawl_sha256_of(ret_bytes->data, ret_bytes->len, digest, &own);
+        if (st == PAWL_OK)
+            st = pawl_step_check_digest(row, digest, &own);
+        pawl_error_path(&own, pawl_str_z(file.path));
+    }
+    pawl_file_release(&file);
+    if (st != PAWL_OK) {
+        (void)name_fault(st, &own);
+        if (err != NULL)
+            *err = own;
+    }
+    return st;
+}
+
+/* Go on hashing `file` from `from` to its end. */
+static enum pawl_status
+hash_rest(struct pawl_sha256 *hash, const struct pawl_file *file, uint64_t from, struct pawl_error *err)
+{
+    unsigned char *block = malloc(HASH_BLOCK_BYTES);
+    enum pawl_status st = PAWL_OK;
+    if (block == NULL)
+        return pawl_fail_memory(err, HASH_BLOCK_BYTES);
+    while (st == PAWL_OK && from < file->bytes) {
+        uint64_t left = file->bytes - from;
+        size_t n = left < HASH_BLOCK_BYTES ? (size_t)left : HASH_BLOCK_BYTES;
+        st = pawl_file_read(file, from, block, n, err);
+        if (st == PAWL_OK)
+            pawl_sha256_update(hash, block, n);
+        from += n;
+    }
+    free(block);
+    return st;
+}
+
+/* What a reading of a listed file came to: its state, and a problem when it is wrong. A fault of the machine is returned. */
+static enum pawl_status
+settle(struct pawl_step *step, const struct pawl_receipt *row, enum pawl_status st, struct pawl_report *report,
+       struct pawl_error *own, struct pawl_error *err)
+{
+    struct pawl_step_file *file = &step->files[row - step->manifest.files];
+    if (st == PAWL_OK) {
+        file->state = PAWL_STEP_FILE_RIGHT;
+        return PAWL_OK;
+    }
+    (void)name_fault(st, own);
+    if (!pawl_step_is_content_fault(st)) {
+        if (err != NULL)
+            *err = *own;
+        return st;
+    }
+    file->state = PAWL_STEP_FILE_WRONG;
+    pawl_report_problem_error(report, NULL, row->name, own);
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_step_hash_listed(struct pawl_step *step, const struct pawl_receipt *row, struct pawl_report *report,
+                      struct pawl_error *err)
+{
+    struct pawl_file file = PAWL_FILE_INIT;
+    struct pawl_sha256 *hash = NULL;
+    struct pawl_error own = PAWL_ERROR_INIT;
+    unsigned char digest[32];
+
+    if (step->files[row - step->manifest.files].state != PAWL_STEP_FILE_THERE)
+        return PAWL_OK;
+    if (step->trust != PAWL_TRUST_FULL)
+        return settle(step, row, PAWL_OK, report, &own, err);
+    enum pawl_status st = open_listed(step, row, &file, &own);
+    if (st == PAWL_OK)
+        st = pawl_sha256_new(&hash, &own);
+    if (st == PAWL_OK)
+        st = hash_rest(hash, &file, 0, &own);
+    if (st == PAWL_OK) {
+        pawl_sha256_finish(hash, digest);
+        st = pawl_step_check_digest(row, digest, &own);
+    }
+    pawl_sha256_free(hash);
+    pawl_file_release(&file);
+    return settle(step, row, st, report, &own, err);
+}
+
+void
+pawl_step_hash_header(struct pawl_sha256 *hash, const struct pawl_set_file *file)
+{
+    unsigned char length[8];
+    for (int i = 0; i < 8; i++)
+        length[i] = (unsigned char)(file->header.header_bytes >> (8 * i));
+    pawl_sha256_update(hash, length, sizeof length);
+    pawl_sha256_update(hash, file->header.text, (size_t)file->header.header_bytes);
+}
+
+/* Hash a file of a set through the handle that a reader gets, beginning with the very bytes that were parsed. */
+static enum pawl_status
+hash_set_file(struct pawl_step *step, const struct pawl_set_file *file, const struct pawl_receipt *row,
+              struct pawl_report *report, struct pawl_error *err)
+{
+    struct pawl_sha256 *hash = NULL;
+    struct pawl_error own = PAWL_ERROR_INIT;
+    unsigned char digest[32];
+    enum pawl_status st = PAWL_OK;
+
+    if (step->files[row - step->manifest.files].state != PAWL_STEP_FILE_THERE)
+        return PAWL_OK;
+    if (file->file.bytes != row->bytes)
+        st = pawl_fail(&own, PAWL_TRUNCATED, "size", "expected %" PRIu64 " bytes, found %" PRIu64, row->bytes,
+                       file->file.bytes);
+    if (st == PAWL_OK && step->trust == PAWL_TRUST_FULL) {
+        st = pawl_sha256_new(&hash, &own);
+        if (st == PAWL_OK) {
+            pawl_step_hash_header(hash, file);
+            st = hash_rest(hash, &file->file, file->header.data_begin, &own);
+        }
+        if (st == PAWL_OK) {
+            pawl_sha256_finish(hash, digest);
+            st = pawl_step_check_digest(row, digest, &own);
+        }
+        pawl_sha256_free(hash);
+    }
+    return settle(step, row, st, report, &own, err);
+}
+
+enum pawl_status
+pawl_step_hash_set(struct pawl_step *step, const struct pawl_set *set, struct pawl_report *report, bool *ret_all_right,
+                   struct pawl_error *err)
+{
+    bool all_right = true;
+    for (size_t i = 0; i < set->n_files; i++) {
+        const struct pawl_receipt *row = pawl_step_row(step, set->files[i].name);
+        if (row == NULL)
+            continue; /* the agreement of index and shards has said so */
+        enum pawl_status st = hash_set_file(step, &set->files[i], row, report, err);
+        if (st != PAWL_OK)
+            return st;
+        all_right = all_right && step->files[row - step->manifest.files].state == PAWL_STEP_FILE_RIGHT;
+    }
+    *ret_all_right = all_right;
+    return PAWL_OK;
+}
+
+/* ---- the manifest ---- */
+
+/* What is in the way of using it: the only reason then. */
+static void
+manifest_fault(struct pawl_report *report, const char *code, const char *message)
+{
+    pawl_report_problem(report, code, PAWL_STR(PAWL_MANIFEST), PAWL_NO_STR, PAWL_OFFSET_NONE, "%s", message);
+}
+
+static enum pawl_status
+read_manifest(struct pawl_step *step, struct pawl_report *report, struct pawl_error *err)
+{
+    struct pawl_file file = PAWL_FILE_INIT;
+    struct pawl_buffer text = PAWL_BUFFER_INIT;
+    struct pawl_error own = PAWL_ERROR_INIT;
+    struct pawl_os_stat status;
+
+    enum pawl_status st = pawl_dir_stat(&step->dir, PAWL_MANIFEST, &status, &own);
+    if (st == PAWL_NO_FILE) {
+        manifest_fault(report, "missing-file", "there is no manifest: the directory was never finished, or is cut");
+        return PAWL_OK;
+    }
+    if (st == PAWL_OK && status.kind != PAWL_OS_FILE) {
+        manifest_fault(report, "manifest",
+                       status.kind == PAWL_OS_DIR    ? "expected a regular file, found a directory"
+                       : status.kind == PAWL_OS_LINK ? "expected a regular file, found a symbolic link"
+                                                     : "expected a regular file, found a FIFO, device or socket");
+        return PAWL_OK;
+    }
+    if (st == PAWL_OK)
+        st = pawl_file_open_in(&file, &step->dir, PAWL_MANIFEST, 0, &own);
+    if (st == PAWL_OK)
+        st = pawl_file_read_all(&file, PAWL_DOCUMENT_BYTES_MAX, &text, &own);
+    if (st == PAWL_OK)
+        st = pawl_manifest_parse(&step->arena, &step->manifest, text.data, text.len, &own);
+    if (st == PAWL_OK && !pawl_str_equal(step->manifest.kind, PAWL_STR("checkpoint")))
+        st = pawl_fail(&own, PAWL_CORRUPT, "manifest", "kind: expected \"checkpoint\", found \"%s\"",
+                       PAWL_SHOW(step->manifest.kind));
+    pawl_buffer_release(&text);
+    pawl_file_release(&file);
+    if (st == PAWL_OK) {
+        step->files = pawl_arena_take_array(&step->arena, step->manifest.n, sizeof *step->files);
+        if (step->files == NULL)
+            return pawl_fail_memory(err, step->manifest.n * sizeof *step->files);
+        memset(step->files, 0, step->manifest.n * sizeof *step->files);
+        step->has_manifest = true;
+        return PAWL_OK;
+    }
+    step->manifest = (struct pawl_manifest){ 0 };
+    if (!pawl_step_is_content_fault(st)) {
+        if (err != NULL)
+            *err = own;
+        return st;
+    }
+    pawl_report_problem_error(report,
+                              st == PAWL_IO        ? "io"
+                              : st == PAWL_NO_FILE ? "missing-file"
+                                                   : "manifest",
+                              PAWL_STR(PAWL_MANIFEST), &own);
+    return PAWL_OK;
+}
+
+/* ---- what is listed, and what is there ---- */
+
+/* Does the manifest list something inside the directory `name`? */
+static bool
+holds_listed(const struct pawl_manifest *manifest, struct pawl_str name)
+{
+    size_t begin = 0;
+    size_t end = manifest->n;
+    while (begin < end) { /* the first row that is not below `name` + "/" */
+        size_t middle = begin + (end - begin) / 2;
+        struct pawl_str row = manifest->files[middle].name;
+        int order = pawl_str_starts(row, name) && row.len > name.len
+                        ? (unsigned char)row.data[name.len] - (unsigned char)'/'
+                        : pawl_str_compare(row, name);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return false;
+}
+
+/* Directories still to look into, by their name inside the step; "" is the step itself. */
+struct folder {
+    struct folder *next;
+    struct pawl_str name;
+};
+
+static enum pawl_status
+join_names(struct pawl_arena *arena, struct pawl_str folder, struct pawl_str name, struct pawl_str *ret,
+           struct pawl_error *err)
+{
+    if (folder.len == 0) {
+        if (!pawl_arena_copy_str(arena, name, ret))
+            return pawl_fail_memory(err, name.len);
+        return PAWL_OK;
+    }
+    size_t len = folder.len + 1 + name.len;
+    char *text = pawl_arena_take(arena, len + 1);
+    if (text == NULL)
+        return pawl_fail_memory(err, len + 1);
+    memcpy(text, folder.data, folder.len);
+    text[folder.len] = '/';
+    memcpy(text + folder.len + 1, name.data, name.len);
+    text[len] = '\0';
+    *ret = pawl_str_make(text, len);
+    return PAWL_OK;
+}
+
+static const char *
+kind_text(enum pawl_os_kind kind)
+{
+    return kind == PAWL_OS_DIR    ? "a directory"
+           : kind == PAWL_OS_LINK ? "a symbolic link"
+           : kind == PAWL_OS_FILE ? "a file"
+                                  : "a FIFO, device or socket";
+}
+
+/* A listed name that is there: is it a regular file of the listed size? */
+static enum pawl_status
+check_listed(struct pawl_step *step, const struct pawl_dir *dir, const struct pawl_dir_entry *entry,
+             const struct pawl_receipt *row, struct pawl_report *report, struct pawl_error *err)
+{
+    struct pawl_step_file *file = &step->files[row - step->manifest.files];
+    struct pawl_os_stat status;
+    struct pawl_error own = PAWL_ERROR_INIT;
+
+    file->is_reported = true;
+    if (entry->kind != PAWL_OS_FILE) {
+        pawl_report_problem(report, "missing-file", row->name, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                            "expected a regular file, found %s", kind_text(entry->kind));
+        return PAWL_OK;
+    }
+    enum pawl_status st = pawl_dir_stat(dir, entry->name, &status, &own);
+    if (st == PAWL_NO_FILE) {
+        file->is_reported = false; /* gone meanwhile: as if it had not been listed */
+        return PAWL_OK;
+    }
+    if (st != PAWL_OK)
+        return settle(step, row, st, report, &own, err);
+    if (status.bytes != row->bytes) {
+        file->state = PAWL_STEP_FILE_SIZE;
+        pawl_report_problem(report, "size", row->name, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                            "expected %" PRIu64 " bytes, found %" PRIu64, row->bytes, status.bytes);
+        return PAWL_OK;
+    }
+    file->state = PAWL_STEP_FILE_THERE;
+    pawl_report_count(report, 1, status.bytes);
+    return PAWL_OK;
+}
+
+static enum pawl_status
+check_folder(struct pawl_step *step, struct pawl_arena *scratch, const struct pawl_dir *dir, struct folder **folders,
+             struct pawl_str folder, bool *ret_is_listed, struct pawl_report *report, struct pawl_error *err)
+{
+    struct pawl_dir_list list = { NULL, 0 };
+    struct pawl_error own = PAWL_ERROR_INIT;
+    enum pawl_status st = pawl_dir_list(dir, &list, &own);
+    if (st == PAWL_IO)
+        st = pawl_dir_list(dir, &list, &own);
+    if (st == PAWL_IO) {
+        *ret_is_listed = false;
+        pawl_report_problem_error(report, "io", folder.len == 0 ? PAWL_NO_STR : folder, &own);
+        return PAWL_OK;
+    }
+    if (st != PAWL_OK) {
+        if (err != NULL)
+            *err = own;
+        return st;
+    }
+    for (size_t i = 0; i < list.n && st == PAWL_OK; i++) {
+        const struct pawl_dir_entry *entry = &list.entries[i];
+        struct pawl_str name;
+        st = join_names(scratch, folder, pawl_str_z(entry->name), &name, err);
+        if (st != PAWL_OK)
+            break;
+        const struct pawl_receipt *row = pawl_step_row(step, name);
+        bool is_folder = entry->kind == PAWL_OS_DIR && holds_listed(&step->manifest, name);
+        if (is_folder) {
+            struct folder *more = pawl_arena_take(scratch, sizeof *more);
+            if (more == NULL) {
+                st = pawl_fail_memory(err, sizeof *more);
+                break;
+            }
+            *more = (struct folder){ *folders, name };
+            *folders = more;
+        }
+        if (row != NULL)
+            st = check_listed(step, dir, entry, row, report, err);
+        else if (!is_folder && !pawl_str_equal(name, PAWL_STR(PAWL_MANIFEST)))
+            pawl_report_problem(report, "unlisted-file", name, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                                "%s that the manifest does not list", kind_text(entry->kind));
+    }
+    pawl_dir_list_release(&list);
+    return st;
+}
+
+/* Open a directory inside the step, by walking: no link is followed. */
+static enum pawl_status
+open_inside(const struct pawl_step *step, struct pawl_arena *scratch, struct pawl_str name, struct pawl_dir *ret_dir,
+            struct pawl_error *err)
+{
+    struct pawl_str below;
+    const char *last;
+    enum pawl_status st = join_names(scratch, name, PAWL_STR("."), &below, err);
+    return st == PAWL_OK ? open_folder(step, below, ret_dir, &last, err) : st;
+}
+
+/* Hold the listing of the directory against the manifest. Directories are kept in a list and not in the call stack. */
+static enum pawl_status
+check_entries(struct pawl_step *step, struct pawl_report *report, struct pawl_error *err)
+{
+    struct pawl_arena scratch = PAWL_ARENA_INIT;
+    struct folder *folders = NULL;
+    bool is_listed = true; /* else nothing can be said about what is missing */
+    enum pawl_status st = check_folder(step, &scratch, &step->dir, &folders, PAWL_STR(""), &is_listed, report, err);
+    while (st == PAWL_OK && folders != NULL) {
+        struct folder *folder = folders;
+        struct pawl_dir dir = PAWL_DIR_INIT;
+        folders = folder->next;
+        st = open_inside(step, &scratch, folder->name, &dir, err);
+        if (st == PAWL_NO_FILE) {
+            st = PAWL_OK; /* gone meanwhile: what it held is missing */
+            continue;
+        }
+        if (st == PAWL_OK)
+            st = check_folder(step, &scratch, &dir, &folders, folder->name, &is_listed, report, err);
+        pawl_dir_release(&dir);
+    }
+    pawl_arena_release(&scratch);
+    if (st != PAWL_OK)
+        return st;
+    for (size_t i = 0; i < step->manifest.n && is_listed; i++) {
+        if (!step->files[i].is_reported)
+            pawl_report_problem(report, "missing-file", step->manifest.files[i].name, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                                "listed, and not there");
+    }
+    return PAWL_OK;
+}
+
+/* ---- the whole ---- */
+
+/* Files that are neither tensors nor documents: nothing but their hash is looked at. */
+static enum pawl_status
+hash_others(struct pawl_step *step, struct pawl_report *report, struct pawl_error *err)
+{
+    for (size_t i = 0; i < step->manifest.n; i++) {
+        const struct pawl_receipt *row = &step->manifest.files[i];
+        bool is_tensors = pawl_tensor_file_of_name(row->name, PAWL_STR("model"), NULL, NULL) != PAWL_TENSOR_FILE_NO ||
+                          pawl_tensor_file_of_name(row->name, PAWL_STR("optimizer"), NULL, NULL) != PAWL_TENSOR_FILE_NO;
+        if (is_tensors)
+            continue;
+        enum pawl_status st = pawl_step_hash_listed(step, row, report, err);
+        if (st != PAWL_OK)
+            return st;
+    }
+    return PAWL_OK;
+}
+
+static enum pawl_status
+examine_contents(struct pawl_step *step, const struct pawl_step_options *options, struct pawl_report *report,
+                 struct pawl_error *err)
+{
+    enum pawl_status st = check_entries(step, report, err);
+    if (st == PAWL_OK)
+        st = pawl_step_check_content(step, options, report, err);
+    if (st == PAWL_OK && !options->weights_only)
+        st = hash_others(step, report, err);
+    /* A step that is passed over is to be reported with all its reasons: what was left to the reader is hashed after all. */
+    if (st == PAWL_OK && options->defer_hash && pawl_report_problem_count(report) != 0) {
+        for (size_t i = 0; i < step->manifest.n && st == PAWL_OK; i++)
+            st = pawl_step_hash_listed(step, &step->manifest.files[i], report, err);
+    }
+    return st;
+}
+
+/* step->dir and step->name are set. */
+static enum pawl_status
+examine(struct pawl_step *step, const struct pawl_step_options *options, struct pawl_report *report,
+        struct pawl_error *err)
+{
+    enum pawl_status st = read_manifest(step, report, err);
+    if (st == PAWL_OK && step->has_manifest)
+        st = examine_contents(step, options, report, err);
+    if (st == PAWL_OK && !pawl_report_ok(report))
+        st = pawl_fail_memory(err, sizeof(struct pawl_problem));
+    if (st != PAWL_OK)
+        return pawl_context(err, st, "examine '%s'", PAWL_SHOW(step->name));
+    step->is_complete = step->has_manifest && pawl_report_problem_count(report) == 0;
+    return PAWL_OK;
+}
+
+static enum pawl_status
+begin(struct pawl_step *step, const char *name, const struct pawl_step_options *options, struct pawl_report *report,
+      struct pawl_error *err)
+{
+    *step = (struct pawl_step){ .number = -1, .trust = options->trust };
+    if (report == NULL)
+        return pawl_fail_memory(err, 1); /* the verdict is in the report: its owner had no memory for one */
+    if (!pawl_arena_copy_str(&step->arena, pawl_str_z(name), &step->name))
+        return pawl_fail_memory(err, strlen(name) + 1);
+    return PAWL_OK;
+}
+
+static enum pawl_status
+open_entry(struct pawl_step *step, const struct pawl_dir *parent, const char *name, struct pawl_os_stat *ret_status,
+           struct pawl_error *err)
+{
+    enum pawl_status st = pawl_dir_stat(parent, name, ret_status, err);
+    if (st != PAWL_OK)
+        return st;
+    step->device = ret_status->device;
+    step->inode = ret_status->inode;
+    return ret_status->kind == PAWL_OS_DIR ? pawl_dir_open_in(&step->dir, parent, name, err) : PAWL_OK;
+}
+
+enum pawl_status
+pawl_step_examine(struct pawl_step *step, const struct pawl_dir *parent, const char *name,
+                  const struct pawl_step_options *options, struct pawl_report *report, struct pawl_error *err)
+{
+    struct pawl_os_stat status;
+    struct pawl_error own = PAWL_ERROR_INIT;
+    int64_t number = -1;
+
+    enum pawl_status st = begin(step, name, options, report, err);
+    if (st != PAWL_OK)
+        return st;
+    enum pawl_root_entry entry = pawl_entry_of_name(step->name, &number);
+    if (entry == PAWL_ENTRY_STEP || entry == PAWL_ENTRY_PREV)
+        step->number = number;
+    step->is_named = step->number >= 0;
+    st = open_entry(step, parent, name, &status, &own);
+    if (st == PAWL_IO)
+        st = open_entry(step, parent, name, &status, &own);
+    if (st != PAWL_OK && st != PAWL_IO) {
+        if (err != NULL)
+            *err = own;
+        return st;
+    }
+    pawl_report_begin_verdict(report, step->name, PAWL_KIND_CHECKPOINT);
+    if (st == PAWL_IO) {
+        pawl_report_problem_error(report, "io", PAWL_NO_STR, &own);
+        return PAWL_OK;
+    }
+    if (status.kind == PAWL_OS_DIR)
+        return examine(step, options, report, err);
+    pawl_report_problem(report, "not-a-directory", PAWL_NO_STR, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                        "expected a directory, found %s", kind_text(status.kind));
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_step_examine_open(struct pawl_step *step, struct pawl_dir *dir, const char *name,
+                       const struct pawl_step_options *options, struct pawl_report *report, struct pawl_error *err)
+{
+    enum pawl_status st = begin(step, name, options, report, err);
+    step->dir = *dir;
+    *dir = (struct pawl_dir)PAWL_DIR_INIT;
+    if (st != PAWL_OK)
+        return st;
+    pawl_report_begin_verdict(report, step->name, PAWL_KIND_CHECKPOINT);
+    return examine(step, options, report, err);
+}
