@@ -173,7 +173,7 @@ pawl_encode_f32_by(enum pawl_convert_variant variant, enum pawl_dtype dtype, enu
         return fail_no_float(dtype, "float dtype", err);
     if (!fills_bytes(dtype, n))
         return fail_odd_count(dtype, n, err);
-    struct encode_rule rule;
+    struct encode_rule rule = { 0, 0 };
     enum pawl_status st = make_rule(dtype, overflow, &rule, err);
     if (st != PAWL_OK)
         return st;
