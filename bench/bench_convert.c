@@ -134,6 +134,8 @@ main(int argc, char **argv)
     large.codes = malloc(large.n * 8);
     if (large.values == NULL || large.codes == NULL) {
         fprintf(stderr, "bench_convert: no memory for %zu MiB\n", 3 * mib);
+        free(large.values);
+        free(large.codes);
         return 1;
     }
     memset(large.codes, 1, large.n * 8);
