@@ -6,7 +6,7 @@
 char *
 pawl_path_join(const char *dir, const char *name)
 {
-    size_t dir_len = strlen(dir);
+    size_t dir_len = strcmp(dir, ".") == 0 ? 0 : strlen(dir);
     size_t name_len = strlen(name);
     bool needs_slash = dir_len != 0 && dir[dir_len - 1] != '/';
     char *path = malloc(dir_len + 1 + name_len + 1);

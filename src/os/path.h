@@ -8,7 +8,8 @@
 /* A path or name in a message. */
 #define PAWL_SHOW_PATH(text) PAWL_SHOW(pawl_str_z(text))
 
-/* "dir/name" on the heap, without a second slash where `dir` ends in one; NULL: memory. Free with free(). */
+/* "dir/name" on the heap, without a second slash where `dir` ends in one, and the name alone where it is "."; NULL:
+ * memory. Free with free(). */
 char *pawl_path_join(const char *dir, const char *name);
 
 /* "write 'ckpt/a': Input/output error", with the path in the error. */

@@ -140,12 +140,14 @@ note_failure(struct removal *removal, int code, const char *operation, const cha
     if (removal->st != PAWL_OK)
         return;
     struct pawl_buffer path = PAWL_BUFFER_INIT;
-    (void)pawl_buffer_add_z(&path, removal->top->path);
-    for (size_t i = 0; i < removal->n; i++) {
+    if (strcmp(removal->top->path, ".") != 0) {
+        (void)pawl_buffer_add_z(&path, removal->top->path);
         (void)pawl_buffer_add_char(&path, '/');
-        (void)pawl_buffer_add_z(&path, removal->levels[i].name);
     }
-    (void)pawl_buffer_add_char(&path, '/');
+    for (size_t i = 0; i < removal->n; i++) {
+        (void)pawl_buffer_add_z(&path, removal->levels[i].name);
+        (void)pawl_buffer_add_char(&path, '/');
+    }
     (void)pawl_buffer_add_z(&path, name);
     bool is_whole = pawl_buffer_terminate(&path);
     removal->st = pawl_fail_path(removal->err, code, operation, is_whole ? path.data : name);
