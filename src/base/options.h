@@ -26,5 +26,4 @@ pawl_options_take(void *ret_known, size_t known, const void *options, size_t giv
     return PAWL_OK;
 }
 
-
 #endif

@@ -63,6 +63,10 @@ struct pawl_set_options {
 enum pawl_status pawl_set_open_file(struct pawl_set *set, const struct pawl_dir *dir, const char *name,
                                     const struct pawl_set_options *options, struct pawl_error *err);
 
+/* The same of a file that is open, which is taken over when the call succeeds. */
+enum pawl_status pawl_set_adopt_file(struct pawl_set *set, const struct pawl_os *os, struct pawl_file *file,
+                                     const char *name, const struct pawl_set_options *options, struct pawl_error *err);
+
 /*
  * Open an index and its shards, with all the checks of docs/format/safetensors.md "Sharded models": each fault is added to the
  * report (may be NULL) under the index's or the shard's name (codes "content", "missing-file", or the shard's own), a wrong total_size as a
@@ -105,6 +109,10 @@ struct pawl_split {
     struct pawl_buffer index; /* text of <base>.safetensors.index.json; empty when there is one file */
     uint64_t bytes;           /* of all files and the index */
 };
+
+/* Find tensors to be written by name, once none stands twice: else PAWL_ARGUMENT "duplicate-key", naming the least. n may be 0. */
+enum pawl_status pawl_names_build(struct pawl_name_table *table, const struct pawl_str *first, size_t stride, size_t n,
+                                  struct pawl_error *err);
 
 /*
  * Plan a set: walk the tensors in canonical order, begin a new file when the next would exceed `file_bytes_max` bytes of tensors (0: 5 GB;

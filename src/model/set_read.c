@@ -48,40 +48,50 @@ open_member(struct pawl_file *file, const struct pawl_dir *dir, struct pawl_str 
 }
 
 enum pawl_status
-pawl_set_open_file(struct pawl_set *set, const struct pawl_dir *dir, const char *name,
-                   const struct pawl_set_options *options, struct pawl_error *err)
+pawl_set_adopt_file(struct pawl_set *set, const struct pawl_os *os, struct pawl_file *file, const char *name,
+                    const struct pawl_set_options *options, struct pawl_error *err)
 {
     struct pawl_set made = PAWL_SET_INIT;
-    enum pawl_status st;
 
     *set = made;
-    made.os = dir->os;
+    made.os = os;
     made.files = calloc(1, sizeof *made.files);
     if (made.files == NULL)
         return pawl_fail_memory(err, sizeof *made.files);
-    made.n_files = 1;
-    struct pawl_set_file *file = &made.files[0];
-    if (!pawl_arena_copy_str(&made.arena, pawl_str_z(name), &file->name)) {
+    struct pawl_st_header *header = &made.files[0].header;
+    enum pawl_status st = PAWL_OK;
+    if (!pawl_arena_copy_str(&made.arena, pawl_str_z(name), &made.files[0].name))
         st = pawl_fail_memory(err, strlen(name));
-        goto out;
-    }
-    st = open_member(&file->file, dir, file->name, options, err);
-    if (st != PAWL_OK)
-        goto out;
-    st = pawl_st_read(&file->header, &file->file, &options->st, err);
-    if (st != PAWL_OK)
-        goto out;
-    made.tensors = file->header.tensors;
-    made.n = file->header.n;
-    made.data_bytes = file->header.file_bytes - file->header.data_begin;
-out:
+    if (st == PAWL_OK)
+        st = pawl_st_read(header, file, &options->st, err);
+    made.n_files = st == PAWL_OK ? 1 : 0;
     if (st != PAWL_OK) {
-        pawl_error_path(err, pawl_str_z(file->file.path != NULL ? file->file.path : name));
+        pawl_error_path(err, pawl_str_z(file->path != NULL ? file->path : name));
         pawl_set_release(&made);
         return st;
     }
+    made.files[0].file = *file;
+    *file = (struct pawl_file)PAWL_FILE_INIT;
+    made.tensors = header->tensors;
+    made.n = header->n;
+    made.data_bytes = header->file_bytes - header->data_begin;
     *set = made;
     return PAWL_OK;
+}
+
+enum pawl_status
+pawl_set_open_file(struct pawl_set *set, const struct pawl_dir *dir, const char *name,
+                   const struct pawl_set_options *options, struct pawl_error *err)
+{
+    struct pawl_file file = PAWL_FILE_INIT;
+    *set = (struct pawl_set)PAWL_SET_INIT;
+    enum pawl_status st = open_member(&file, dir, pawl_str_z(name), options, err);
+    if (st == PAWL_OK)
+        st = pawl_set_adopt_file(set, dir->os, &file, name, options, err);
+    else
+        pawl_error_path(err, pawl_str_z(name));
+    pawl_file_release(&file);
+    return st;
 }
 
 /* ---- an index and its shards ---- */

@@ -28,29 +28,44 @@ compare_places(const void *a, const void *b)
     return order != 0 ? order : (x->item > y->item) - (x->item < y->item);
 }
 
-/* One name in two files would pass the check of each: refuse it here, as the planner of one file does. */
+/* The least name that stands twice: the same whatever the order of the items. */
+struct repeated {
+    const struct pawl_str *first;
+    size_t stride;
+    bool is_found;
+    struct pawl_str name;
+};
+
 static size_t
 same_name(void *context, size_t a, size_t b)
 {
-    size_t *twice = context;
-    *twice = a < b ? a : b;
-    return *twice;
+    struct repeated *r = context;
+    struct pawl_str name;
+    memcpy(&name, (const char *)r->first + a * r->stride, sizeof name);
+    if (!r->is_found || pawl_str_compare(name, r->name) < 0)
+        r->name = name;
+    r->is_found = true;
+    return a < b ? a : b;
 }
 
-static enum pawl_status
-check_names(const struct pawl_st_item *items, size_t n, struct pawl_error *err)
+enum pawl_status
+pawl_names_build(struct pawl_name_table *table, const struct pawl_str *first, size_t stride, size_t n,
+                 struct pawl_error *err)
 {
-    struct pawl_name_table table = PAWL_NAME_TABLE_INIT;
-    size_t twice = SIZE_MAX;
+    struct pawl_name_table made = PAWL_NAME_TABLE_INIT;
+    struct repeated repeated = { first, stride, false, { NULL, 0 } };
+    *table = made;
     if (n == 0)
         return PAWL_OK;
-    enum pawl_status st = pawl_name_table_build(&table, &items[0].name, sizeof *items, n, same_name, &twice, err);
-    pawl_name_table_release(&table);
-    if (st != PAWL_OK || twice == SIZE_MAX)
-        return st;
-    (void)pawl_fail(err, PAWL_ARGUMENT, "duplicate-key", "two tensors are named '%s'", PAWL_SHOW(items[twice].name));
-    pawl_error_tensor(err, items[twice].name);
-    return PAWL_ARGUMENT;
+    enum pawl_status st = pawl_name_table_build(&made, first, stride, n, same_name, &repeated, err);
+    if (st == PAWL_OK && repeated.is_found) {
+        pawl_name_table_release(&made);
+        st = pawl_fail(err, PAWL_ARGUMENT, "duplicate-key", "two tensors are named '%s'", PAWL_SHOW(repeated.name));
+        pawl_error_tensor(err, repeated.name);
+    }
+    if (st == PAWL_OK)
+        *table = made;
+    return st;
 }
 
 /* Sort the tensors and say which file each goes to. *ret_bytes: of all tensors. */
@@ -135,6 +150,7 @@ pawl_split_plan(struct pawl_split *split, struct pawl_str base, const struct paw
 {
     struct place *places = NULL;
     struct pawl_st_item *own = NULL;
+    struct pawl_name_table names;
     uint64_t total = 0;
     enum pawl_status st;
 
@@ -146,7 +162,9 @@ pawl_split_plan(struct pawl_split *split, struct pawl_str base, const struct paw
         st = pawl_fail_memory(err, n * (sizeof *places + sizeof *own + sizeof *order));
         goto out;
     }
-    st = check_names(items, n, err);
+    /* One name in two files would pass the planner, which sees one file at a time. */
+    st = pawl_names_build(&names, n == 0 ? NULL : &items[0].name, sizeof *items, n, err);
+    pawl_name_table_release(&names);
     if (st != PAWL_OK)
         goto out;
     st =

@@ -1,1 +1,2 @@
 pawl_unit_test(test_tensor_bytes SOURCES unit/test_tensor_bytes.c)
+pawl_unit_test(test_set SOURCES unit/test_set.c)

@@ -1,0 +1,256 @@
+#include "model/model.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include "base/checked.h"
+#include "base/options.h"
+
+/* Codes decoded at a time: a multiple of 12, so that a block of any dtype ends with a whole byte and a whole value. */
+#define DECODE_BYTES ((size_t)3 << 18)
+
+/* ---- making and closing ---- */
+
+static enum pawl_status
+model_new(const struct pawl_set *set, enum pawl_kind kind, struct pawl_model **ret_model, struct pawl_error *err)
+{
+    struct pawl_model *model = calloc(1, sizeof *model);
+    if (model == NULL)
+        return pawl_fail_memory(err, sizeof *model);
+    model->files = calloc(set->n_files + 1, sizeof *model->files);
+    model->maps = calloc(set->n_files + 1, sizeof *model->maps);
+    if (model->files == NULL || model->maps == NULL || pthread_mutex_init(&model->lock, NULL) != 0) {
+        free(model->files);
+        free(model->maps);
+        free(model);
+        return pawl_fail_memory(err, set->n_files * (sizeof *model->files + sizeof *model->maps));
+    }
+    model->kind = kind;
+    model->set = set;
+    for (size_t i = 0; i < set->n_files; i++) {
+        model->files[i].name = set->files[i].name;
+        model->files[i].bytes = set->files[i].header.file_bytes;
+        model->files[i].header_bytes = set->files[i].header.header_bytes;
+    }
+    *ret_model = model;
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_model_adopt(struct pawl_set *set, enum pawl_kind kind, struct pawl_model **ret_model, struct pawl_error *err)
+{
+    struct pawl_model *model;
+    enum pawl_status st = model_new(set, kind, &model, err);
+    if (st != PAWL_OK)
+        return st;
+    model->own = *set;
+    model->set = &model->own;
+    *set = (struct pawl_set)PAWL_SET_INIT;
+    *ret_model = model;
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_model_share(const struct pawl_set *set, enum pawl_kind kind, void *owner, void (*close_owner)(void *owner),
+                 struct pawl_model **ret_model, struct pawl_error *err)
+{
+    struct pawl_model *model;
+    enum pawl_status st = model_new(set, kind, &model, err);
+    if (st != PAWL_OK)
+        return st;
+    model->owner = owner;
+    model->close_owner = close_owner;
+    *ret_model = model;
+    return PAWL_OK;
+}
+
+void
+pawl_model_close(struct pawl_model *model)
+{
+    if (model == NULL)
+        return;
+    for (size_t i = 0; i < model->set->n_files; i++)
+        pawl_map_release(&model->maps[i]);
+    pthread_mutex_destroy(&model->lock);
+    free(model->maps);
+    free(model->files);
+    pawl_set_release(&model->own);
+    if (model->owner != NULL)
+        model->close_owner(model->owner);
+    free(model);
+}
+
+/* ---- looking ---- */
+
+enum pawl_kind
+pawl_model_kind(const struct pawl_model *model)
+{
+    return model->kind;
+}
+
+const struct pawl_tensor_info *
+pawl_model_tensors(const struct pawl_model *model, size_t *ret_n)
+{
+    *ret_n = model->set->n;
+    return model->set->tensors;
+}
+
+const struct pawl_tensor_info *
+pawl_model_find(const struct pawl_model *model, struct pawl_str name)
+{
+    return pawl_set_find(model->set, name);
+}
+
+const struct pawl_pair *
+pawl_model_metadata(const struct pawl_model *model, size_t *ret_n, bool *ret_is_present)
+{
+    const struct pawl_st_header *header = &model->set->files[0].header;
+    *ret_n = header->n_metadata;
+    if (ret_is_present != NULL)
+        *ret_is_present = header->has_metadata;
+    return header->metadata;
+}
+
+const struct pawl_pair *
+pawl_model_aliases(const struct pawl_model *model, size_t *ret_n)
+{
+    *ret_n = model->set->n_aliases;
+    return model->set->aliases;
+}
+
+const struct pawl_model_file *
+pawl_model_files(const struct pawl_model *model, size_t *ret_n)
+{
+    *ret_n = model->set->n_files;
+    return model->files;
+}
+
+/* ---- reading ---- */
+
+/* The file of a tensor; NULL, with an error, for a struct that is no tensor of this model. */
+static const struct pawl_set_file *
+file_of(const struct pawl_model *model, const struct pawl_tensor_info *tensor, struct pawl_error *err)
+{
+    const struct pawl_set *set = model->set;
+    if (tensor != NULL && tensor->file < set->n_files && tensor->begin <= tensor->end) {
+        const struct pawl_set_file *file = &set->files[tensor->file];
+        if (tensor->end <= file->header.file_bytes - file->header.data_begin)
+            return file;
+    }
+    (void)pawl_fail(err, PAWL_ARGUMENT, "argument", "not a tensor of this model");
+    return NULL;
+}
+
+static enum pawl_status
+with_tensor(const struct pawl_tensor_info *tensor, enum pawl_status st, struct pawl_error *err)
+{
+    if (st == PAWL_OK)
+        return PAWL_OK;
+    pawl_error_tensor(err, tensor->name);
+    return pawl_context(err, st, "tensor '%s'", PAWL_SHOW(tensor->name));
+}
+
+static enum pawl_status
+read_decoded(const struct pawl_set_file *file, const struct pawl_tensor_info *tensor, float *values,
+             struct pawl_error *err)
+{
+    uint64_t bytes = tensor->end - tensor->begin;
+    uint64_t at = file->header.data_begin + tensor->begin;
+    unsigned bits = pawl_dtype_bits(tensor->dtype);
+    size_t most = bytes < DECODE_BYTES ? (size_t)bytes : DECODE_BYTES;
+    enum pawl_status st = PAWL_OK;
+    if (bytes == 0)
+        return PAWL_OK;
+    unsigned char *codes = malloc(most);
+    if (codes == NULL)
+        return pawl_fail_memory(err, most);
+    while (bytes > 0 && st == PAWL_OK) {
+        size_t n = bytes < most ? (size_t)bytes : most;
+        size_t count = n * 8 / bits;
+        st = pawl_file_read(&file->file, at, codes, n, err);
+        if (st == PAWL_OK)
+            st = pawl_decode_f32(tensor->dtype, codes, count, values, err);
+        values += count;
+        at += n;
+        bytes -= n;
+    }
+    free(codes);
+    return st;
+}
+
+enum pawl_status
+pawl_model_read(const struct pawl_model *model, const struct pawl_tensor_info *tensor, enum pawl_dtype dtype,
+                void *data, size_t bytes, struct pawl_error *err)
+{
+    const struct pawl_set_file *file = file_of(model, tensor, err);
+    if (file == NULL)
+        return PAWL_ARGUMENT;
+    uint64_t need = tensor->end - tensor->begin;
+    bool is_decoded = dtype != tensor->dtype;
+    enum pawl_status st;
+    if (is_decoded) {
+        unsigned bits = pawl_dtype_bits(tensor->dtype);
+        if (dtype != PAWL_F32 || !pawl_dtype_is_float(tensor->dtype) || bits > 32)
+            return with_tensor(tensor,
+                               pawl_fail(err, PAWL_ARGUMENT, "argument",
+                                         "%s can't be read as %s: as it is, or a float of at most 32 bits as F32",
+                                         pawl_dtype_name(tensor->dtype),
+                                         pawl_dtype_name(dtype) == NULL ? "no dtype" : pawl_dtype_name(dtype)),
+                               err);
+        /* bytes * 8 / bits values of 4 bytes each; a file's tensor has less than 2^61 bytes */
+        if (!pawl_mul_u64(need, 32, &need))
+            return pawl_fail_memory(err, SIZE_MAX);
+        need /= bits;
+        if ((uintptr_t)data % sizeof(float) != 0)
+            return with_tensor(tensor, pawl_fail(err, PAWL_ARGUMENT, "argument", "F32 needs memory aligned to 4 bytes"),
+                               err);
+    }
+    if (bytes != need)
+        return with_tensor(tensor,
+                           pawl_fail(err, PAWL_ARGUMENT, "argument",
+                                     "%s takes %" PRIu64 " bytes, the caller's memory has %zu", pawl_dtype_name(dtype),
+                                     need, bytes),
+                           err);
+    if (is_decoded)
+        st = read_decoded(file, tensor, data, err);
+    else
+        st = bytes == 0 ? PAWL_OK
+                        : pawl_file_read(&file->file, file->header.data_begin + tensor->begin, data, bytes, err);
+    if (st == PAWL_OK) /* what was read is of the file that was opened, and of all of it */
+        st = pawl_file_check_unchanged(&file->file, err);
+    return with_tensor(tensor, st, err);
+}
+
+/*
+ * The whole file is mapped once: tensors have no alignment, and a mapping for each would cost a page table and a call. The
+ * size is looked at first, so that a file that was cut before the call is an error and not a pointer to nothing; no page is touched.
+ */
+enum pawl_status
+pawl_model_map(const struct pawl_model *model, const struct pawl_tensor_info *tensor, const void **ret_data,
+               bool *ret_is_aligned, struct pawl_error *err)
+{
+    const struct pawl_set_file *file = file_of(model, tensor, err);
+    if (file == NULL)
+        return PAWL_ARGUMENT;
+    enum pawl_status st = pawl_file_check_unchanged(&file->file, err);
+    if (st != PAWL_OK)
+        return with_tensor(tensor, st, err);
+
+    /* The maps are a cache: making one does not change the model that others see. */
+    struct pawl_model *own = (struct pawl_model *)(uintptr_t)model;
+    struct pawl_map *map = &own->maps[tensor->file];
+    pthread_mutex_lock(&own->lock);
+    if (map->data == NULL)
+        st = pawl_map_file(map, &file->file, err);
+    const unsigned char *data = map->data;
+    pthread_mutex_unlock(&own->lock);
+    if (st != PAWL_OK)
+        return with_tensor(tensor, st, err);
+
+    const unsigned char *at = data + file->header.data_begin + tensor->begin;
+    unsigned bits = pawl_dtype_bits(tensor->dtype);
+    size_t unit = tensor->dtype == PAWL_C64 ? 4 : bits % 8 != 0 ? 1 : bits / 8;
+    *ret_data = at;
+    if (ret_is_aligned != NULL)
+        *ret_is_aligned = (uintptr_t)at % unit == 0;
+    return PAWL_OK;
+}

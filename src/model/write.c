@@ -1,0 +1,274 @@
+/* Writing one canonical safetensors file under a path, durably. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "base/options.h"
+#include "model/model.h"
+
+struct writing {
+    struct pawl_arena arena;
+    const struct pawl_tensor *given;
+    size_t n_given;
+    size_t *target; /* by given tensor: the one that is written in its place, itself when it is */
+    struct pawl_st_item *items;
+    size_t *item_of; /* by item: which of the given */
+    size_t n;
+    struct pawl_pair *metadata;
+    size_t n_metadata;
+    struct pawl_name_table names; /* of the given */
+};
+
+/* ---- tied tensors ---- */
+
+static int
+compare_words(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* A stride as it counts: of a dimension with one element it means nothing. */
+static uint64_t
+stride_of(const struct pawl_tensor *t, size_t i, uint64_t packed)
+{
+    if (t->shape[i] == 1)
+        return 0;
+    return t->strides != NULL ? (uint64_t)t->strides[i] : packed;
+}
+
+/* Tensors that are one in memory stand together, the least name first. */
+static int
+compare_storage(const void *a_item, const void *b_item)
+{
+    const struct pawl_tensor *a = *(const struct pawl_tensor *const *)a_item;
+    const struct pawl_tensor *b = *(const struct pawl_tensor *const *)b_item;
+    int order = compare_words((uint64_t)(uintptr_t)a->data, (uint64_t)(uintptr_t)b->data);
+    if (order == 0)
+        order = compare_words((uint64_t)a->dtype, (uint64_t)b->dtype);
+    if (order == 0)
+        order = compare_words(a->is_big_endian != 0, b->is_big_endian != 0);
+    if (order == 0)
+        order = compare_words(a->rank, b->rank);
+    uint64_t packed = 1; /* of both, as long as the inner dimensions are equal */
+    for (size_t i = a->rank; order == 0 && i-- > 0;) {
+        order = compare_words(a->shape[i], b->shape[i]);
+        if (order == 0)
+            order = compare_words(stride_of(a, i, packed), stride_of(b, i, packed));
+        packed *= a->shape[i];
+    }
+    return order;
+}
+
+static int
+compare_storage_and_name(const void *a_item, const void *b_item)
+{
+    int order = compare_storage(a_item, b_item);
+    if (order != 0)
+        return order;
+    return pawl_str_compare((*(const struct pawl_tensor *const *)a_item)->name,
+                            (*(const struct pawl_tensor *const *)b_item)->name);
+}
+
+/* Nothing lies at NULL, and what a source gives is not known to be the same. */
+static bool
+can_share(const struct pawl_tensor *tensor)
+{
+    return tensor->source == NULL && tensor->data != NULL;
+}
+
+static enum pawl_status
+find_tied(struct writing *w, struct pawl_error *err)
+{
+    const struct pawl_tensor **order = calloc(w->n_given + 1, sizeof(const struct pawl_tensor *));
+    if (order == NULL)
+        return pawl_fail_memory(err, w->n_given * sizeof *order);
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_given; i++) {
+        w->target[i] = i;
+        if (can_share(&w->given[i]))
+            order[n++] = &w->given[i];
+    }
+    if (n > 0)
+        qsort(order, n, sizeof *order, compare_storage_and_name);
+    for (size_t i = 1; i < n; i++) {
+        if (compare_storage(&order[i - 1], &order[i]) == 0)
+            w->target[order[i] - w->given] = w->target[order[i - 1] - w->given];
+    }
+    free(order);
+    return PAWL_OK;
+}
+
+/* ---- metadata ---- */
+
+static enum pawl_status
+add_alias(struct writing *w, struct pawl_str alias, struct pawl_str target, struct pawl_error *err)
+{
+    const struct pawl_str prefix = PAWL_STR(PAWL_ALIAS_PREFIX);
+    char *key = pawl_arena_take(&w->arena, prefix.len + alias.len);
+    if (key == NULL)
+        return pawl_fail_memory(err, prefix.len + alias.len);
+    memcpy(key, prefix.data, prefix.len);
+    if (alias.len != 0)
+        memcpy(key + prefix.len, alias.data, alias.len);
+    w->metadata[w->n_metadata].key = pawl_str_make(key, prefix.len + alias.len);
+    w->metadata[w->n_metadata].value = target;
+    w->n_metadata++;
+    return PAWL_OK;
+}
+
+/*
+ * The caller's metadata may have been read from another file, with its records of aliases: a record whose name is now a
+ * tensor has done its work, one whose target is among the tensors stays, and one without a target would lose a weight.
+ */
+static enum pawl_status
+take_metadata(struct writing *w, const struct pawl_write_options *options, struct pawl_error *err)
+{
+    const struct pawl_str prefix = PAWL_STR(PAWL_ALIAS_PREFIX);
+    for (size_t i = 0; i < options->n_metadata; i++) {
+        struct pawl_pair pair = options->metadata[i];
+        if (pawl_str_starts(pair.key, prefix)) {
+            struct pawl_str alias = pawl_str_make(pair.key.data + prefix.len, pair.key.len - prefix.len);
+            if (pawl_name_table_find(&w->names, alias) != PAWL_NAME_TABLE_NONE)
+                continue;
+            size_t at = pawl_name_table_find(&w->names, pair.value);
+            if (at == PAWL_NAME_TABLE_NONE)
+                return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                                 "the metadata make '%s' an alias of '%s', which is not among the tensors",
+                                 PAWL_SHOW(alias), PAWL_SHOW(pair.value));
+            pair.value = w->given[w->target[at]].name;
+        }
+        w->metadata[w->n_metadata++] = pair;
+    }
+    for (size_t i = 0; i < w->n_given; i++) {
+        if (w->target[i] == i)
+            continue;
+        enum pawl_status st = add_alias(w, w->given[i].name, w->given[w->target[i]].name, err);
+        if (st != PAWL_OK)
+            return st;
+    }
+    return PAWL_OK;
+}
+
+/* ---- the whole ---- */
+
+static enum pawl_status
+prepare(struct writing *w, const struct pawl_write_options *options, struct pawl_error *err)
+{
+    size_t n = w->n_given;
+    enum pawl_status st = pawl_names_build(&w->names, n == 0 ? NULL : &w->given[0].name, sizeof *w->given, n, err);
+    if (st != PAWL_OK)
+        return st;
+    w->target = pawl_arena_take_array(&w->arena, n + 1, sizeof *w->target);
+    w->items = pawl_arena_take_array(&w->arena, n + 1, sizeof *w->items);
+    w->item_of = pawl_arena_take_array(&w->arena, n + 1, sizeof *w->item_of);
+    w->metadata = n > SIZE_MAX - 1 - options->n_metadata
+                      ? NULL
+                      : pawl_arena_take_array(&w->arena, n + 1 + options->n_metadata, sizeof *w->metadata);
+    if (w->target == NULL || w->items == NULL || w->item_of == NULL || w->metadata == NULL)
+        return pawl_fail_memory(err, n * (sizeof *w->items + 2 * sizeof *w->target + sizeof *w->metadata));
+    st = find_tied(w, err);
+    if (st == PAWL_OK)
+        st = take_metadata(w, options, err);
+    for (size_t i = 0; st == PAWL_OK && i < n; i++) {
+        const struct pawl_tensor *tensor = &w->given[i];
+        if (w->target[i] != i)
+            continue;
+        w->items[w->n] = (struct pawl_st_item){ tensor->name, tensor->dtype, tensor->rank, tensor->shape };
+        w->item_of[w->n++] = i;
+    }
+    return st;
+}
+
+static enum pawl_status
+write_file(const struct writing *w, const struct pawl_st_plan *plan, const char *path, bool may_replace,
+           struct pawl_error *err)
+{
+    const struct pawl_tap no_tap = { NULL, NULL };
+    struct pawl_publish publish = PAWL_PUBLISH_INIT;
+    enum pawl_status st =
+        pawl_publish_begin(&publish, pawl_os_posix(), path, may_replace, plan->file_bytes, no_tap, err);
+    if (st == PAWL_OK)
+        st = pawl_writer_add(&publish.writer, plan->prefix.data, plan->prefix.len, err);
+    for (size_t i = 0; i < w->n && st == PAWL_OK; i++)
+        st = pawl_tensor_write(&w->given[w->item_of[plan->order[i]]], &publish.writer, err);
+    if (st == PAWL_OK)
+        st = pawl_publish_commit(&publish, err);
+    pawl_publish_release(&publish);
+    return st;
+}
+
+/* Everything that a caller can get wrong, before anything is looked for. */
+static enum pawl_status
+check_arguments(struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
+                const struct pawl_write_options *options, struct pawl_error *err)
+{
+    if (path.len == 0 || memchr(path.data, 0, path.len) != NULL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "a path must have bytes, and no NUL");
+    if (options->align != 0 && options->align != 8 && options->align != 64 && options->align != 256 &&
+        options->align != 4096)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                         "data can begin at a multiple of 8, 64, 256 or 4096 bytes, not of %" PRIu64, options->align);
+    if (options->n_metadata != 0 && options->metadata == NULL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "%zu metadata, and no place of them", options->n_metadata);
+    if (n != 0 && tensors == NULL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "%zu tensors, and no place of them", n);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bytes;
+        if (tensors[i].size != sizeof tensors[i])
+            return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                             "tensor %zu has a struct of %zu bytes, expected %zu: use its macro", i, tensors[i].size,
+                             sizeof tensors[i]);
+        enum pawl_status st = pawl_tensor_check(&tensors[i], &bytes, err);
+        if (st != PAWL_OK)
+            return st;
+    }
+    return PAWL_OK;
+}
+
+/* What the format refuses is the caller's argument here, whatever it would be in a file. */
+static enum pawl_status
+as_argument(enum pawl_status st, struct pawl_error *err)
+{
+    if (st != PAWL_CORRUPT && st != PAWL_LIMIT)
+        return st;
+    if (err != NULL)
+        err->status = PAWL_ARGUMENT;
+    return PAWL_ARGUMENT;
+}
+
+enum pawl_status
+pawl_safetensors_write(struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
+                       const struct pawl_write_options *options, struct pawl_error *err)
+{
+    struct pawl_write_options known = PAWL_WRITE_OPTIONS(.align = 0);
+    struct writing w = { .given = tensors, .n_given = n, .names = PAWL_NAME_TABLE_INIT };
+    struct pawl_st_plan plan = { .file_bytes = 0 };
+    char *path_z = NULL;
+    enum pawl_status st = PAWL_OK;
+
+    if (options != NULL)
+        st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_write_options", err);
+    if (st == PAWL_OK)
+        st = check_arguments(path, tensors, n, &known, err);
+    if (st == PAWL_OK)
+        st = prepare(&w, &known, err);
+    if (st == PAWL_OK)
+        st = pawl_st_plan(&plan, w.items, w.n, w.metadata, w.n_metadata, known.has_metadata != 0 || w.n_metadata != 0,
+                          known.align, err);
+    if (st != PAWL_OK) {
+        st = as_argument(st, err);
+        goto out;
+    }
+    path_z = pawl_str_dup(path);
+    if (path_z == NULL) {
+        st = pawl_fail_memory(err, path.len);
+        goto out;
+    }
+    st = write_file(&w, &plan, path_z, !known.keep_existing, err);
+    if (st != PAWL_OK)
+        pawl_error_path(err, path);
+out:
+    free(path_z);
+    pawl_st_plan_release(&plan);
+    pawl_name_table_release(&w.names);
+    pawl_arena_release(&w.arena);
+    return st;
+}
