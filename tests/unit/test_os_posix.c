@@ -175,9 +175,9 @@ try_lock(void)
     if (os->dir_open_path(NULL, ".", &dir) != 0)
         return 100;
     int code = os->dir_lock(NULL, dir, PAWL_OS_LOCK_TRY, &is_fallback, &holder);
-    if (code == EWOULDBLOCK && holder != child_sees_holder)
-        return 101;
-    return code;
+    if (os->dir_close(os->context, dir) != 0)
+        return 102;
+    return code == EWOULDBLOCK && holder != child_sees_holder ? 101 : code;
 }
 
 /* Goal: a second writer learns at once that the root is taken, and by whom. */
