@@ -231,12 +231,12 @@ fail_extent(const struct pawl_st_header *h, size_t i, uint64_t start, struct paw
     uint64_t at = name_offset(h, t);
     if (t->begin > start && i == 0)
         (void)pawl_fail_at(err, PAWL_CORRUPT, "hole", at,
-                           "invalid offset: a hole of %" PRIu64
-                           " bytes before '%s', the first tensor, which begins at %" PRIu64 " and not at 0",
+                           "invalid offset: %" PRIu64
+                           "-byte hole before '%s', the first tensor, which begins at %" PRIu64 " and not at 0",
                            t->begin, PAWL_SHOW(t->name), t->begin);
     else if (t->begin > start)
         (void)pawl_fail_at(err, PAWL_CORRUPT, "hole", at,
-                           "invalid offset: a hole of %" PRIu64 " bytes before '%s': '%s' ends at %" PRIu64
+                           "invalid offset: %" PRIu64 "-byte hole before '%s': '%s' ends at %" PRIu64
                            ", '%s' begins at %" PRIu64,
                            t->begin - start, PAWL_SHOW(t->name), PAWL_SHOW(h->tensors[i - 1].name), start,
                            PAWL_SHOW(t->name), t->begin);
