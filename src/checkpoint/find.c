@@ -219,13 +219,12 @@ judge(struct pawl_step *step, const struct pawl_find_request *request, struct pa
       struct pawl_error *err)
 {
     enum pawl_status st = PAWL_INCOMPLETE;
-    if (request->options.weights_only ? step->has_weights : step->is_complete) {
+    if (request->options.weights_only ? step->has_weights : step->is_complete)
         st = request->use == NULL ? PAWL_OK : request->use(request->context, step, report, err);
-        if (st == PAWL_OK && pawl_report_problem_count(report) == 0)
-            return drop_verdict(step, report, err);
+    if (pawl_report_problem_count(report) == 0) {
+        enum pawl_status dropped = drop_verdict(step, report, err);
+        return st == PAWL_OK ? dropped : st;
     }
-    if (st == PAWL_INCOMPLETE)
-        step->is_complete = false;
     pawl_report_end_verdict(report);
     return st;
 }
@@ -508,6 +507,15 @@ pawl_find_step(const struct pawl_dir *root, int64_t number, const struct pawl_fi
         return st;
     }
     return st;
+}
+
+enum pawl_status
+pawl_find_entry(const struct pawl_dir *root, const char *name, const struct pawl_find_request *request,
+                struct pawl_step *ret_step, struct pawl_report *report, struct pawl_error *err)
+{
+    bool is_raced = false;
+    enum pawl_status st = try_entry(root, name, request, ret_step, &is_raced, report, err);
+    return st == PAWL_INCOMPLETE ? fail_incomplete(root, name, report, err) : st;
 }
 
 enum pawl_status

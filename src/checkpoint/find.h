@@ -33,6 +33,9 @@ enum pawl_status pawl_find_newest(const struct pawl_dir *root, const struct pawl
 /* Step `number` or its .prev: PAWL_INCOMPLETE with a verdict for each, PAWL_NO_FILE when neither is there. */
 enum pawl_status pawl_find_step(const struct pawl_dir *root, int64_t number, const struct pawl_find_request *request,
                                 struct pawl_step *ret_step, struct pawl_report *report, struct pawl_error *err);
+/* One entry by its name, whatever that is. */
+enum pawl_status pawl_find_entry(const struct pawl_dir *root, const char *name, const struct pawl_find_request *request,
+                                 struct pawl_step *ret_step, struct pawl_report *report, struct pawl_error *err);
 /* An open directory under a name that is not ours; taken over. */
 enum pawl_status pawl_find_open(struct pawl_dir *dir, const char *name, const struct pawl_find_request *request,
                                 struct pawl_step *ret_step, struct pawl_report *report, struct pawl_error *err);

@@ -1,0 +1,507 @@
+#include "checkpoint/restore.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "checkpoint/names.h"
+#include "checkpoint/step_content.h"
+#include "pawl/digest.h"
+
+/* Read and hashed at a time: it is hashed while the processor still has it at hand. */
+#define BLOCK_BYTES ((size_t)1 << 20)
+/* A tensor of this many bytes is read straight into its place; smaller ones share a block. */
+#define DIRECT_BYTES ((uint64_t)128 << 10)
+/* Names of each list in a message; the report has all. */
+#define NAMES_SHOWN_MAX 4
+
+/* ---- noting ---- */
+
+static bool
+add_text(struct pawl_restore *r, struct pawl_restore_names *names, struct pawl_str text)
+{
+    if (names->n == names->capacity) {
+        size_t capacity = names->capacity == 0 ? 8 : names->capacity * 2;
+        struct pawl_str *items = realloc(names->items, capacity * sizeof *items);
+        if (items == NULL)
+            return false;
+        names->items = items;
+        names->capacity = capacity;
+    }
+    if (!pawl_arena_copy_str(&r->scratch, text, &names->items[names->n]))
+        return false;
+    names->n++;
+    return true;
+}
+
+bool
+pawl_restore_add_name(struct pawl_restore *r, struct pawl_restore_names *names, const char *format, ...)
+{
+    char text[1200];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return add_text(r, names, pawl_str_z(text));
+}
+
+void
+pawl_restore_add_hard(struct pawl_restore *r, const char *format, ...)
+{
+    char text[1200];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    (void)pawl_buffer_printf(&r->hard, "%s%s", r->hard.len == 0 ? "" : "; ", text);
+}
+
+static enum pawl_status
+no_memory(struct pawl_restore *r)
+{
+    return pawl_fail_memory(r->err, sizeof(struct pawl_str));
+}
+
+/* ---- which tensor goes where ---- */
+
+/* A place that a tensor of the file goes to; several for one when the caller keeps an alias in memory of its own. */
+struct place {
+    const struct pawl_tensor *tensor;
+    uint32_t next; /* index + 1 of the next place of the same tensor of the file; 0: none */
+    uint32_t info; /* index in the set */
+};
+
+struct plan {
+    const struct pawl_set *set;
+    enum pawl_slot slot;
+    struct place *places;
+    size_t n;
+    uint32_t *first; /* of each tensor of the set: index + 1 into places; 0: it goes nowhere */
+};
+
+static void
+plan_release(struct plan *plan)
+{
+    free(plan->places);
+    free(plan->first);
+}
+
+/* "F32 [2, 3]" */
+static const char *
+show_shape(char *text, size_t size, enum pawl_dtype dtype, const uint64_t *shape, size_t rank)
+{
+    int used = snprintf(text, size, "%s [", pawl_dtype_name(dtype));
+    for (size_t i = 0; i < rank && used > 0 && (size_t)used < size; i++)
+        used += snprintf(text + used, size - (size_t)used, "%s%" PRIu64, i == 0 ? "" : ", ", shape[i]);
+    if (used > 0 && (size_t)used + 1 < size)
+        (void)snprintf(text + used, size - (size_t)used, "]");
+    return text;
+}
+
+static bool
+has_same_form(const struct pawl_tensor_info *info, const struct pawl_tensor *tensor)
+{
+    if (info->dtype != tensor->dtype || info->rank != tensor->rank)
+        return false;
+    for (size_t i = 0; i < tensor->rank; i++) {
+        if (info->shape[i] != tensor->shape[i])
+            return false;
+    }
+    return true;
+}
+
+/* One name of the file: a tensor, or an alias of one. */
+static enum pawl_status
+plan_name(struct pawl_restore *r, struct plan *plan, struct pawl_str name, size_t info, bool *is_found)
+{
+    const struct pawl_tensor_info *on_disk = &plan->set->tensors[info];
+    const struct pawl_tensor *tensor = pawl_state_find_tensor(r->state, plan->slot, name);
+    if (tensor == NULL)
+        return add_text(r, &r->unexpected, name) ? PAWL_OK : no_memory(r);
+    is_found[tensor - r->state->tensors] = true;
+    if (tensor->source != NULL) {
+        enum pawl_status st =
+            pawl_fail(r->err, PAWL_ARGUMENT, "argument",
+                      "tensor '%s' has a source and no memory: it can't be restored into", PAWL_SHOW(name));
+        pawl_error_tensor(r->err, name);
+        return st;
+    }
+    if (!has_same_form(on_disk, tensor)) {
+        char disk[256];
+        char asked[256];
+        return pawl_restore_add_name(r, &r->mismatched, "%s: %s on disk, %s asked", PAWL_SHOW(name),
+                                     show_shape(disk, sizeof disk, on_disk->dtype, on_disk->shape, on_disk->rank),
+                                     show_shape(asked, sizeof asked, tensor->dtype, tensor->shape, tensor->rank))
+                   ? PAWL_OK
+                   : no_memory(r);
+    }
+    for (uint32_t at = plan->first[info]; at != 0; at = plan->places[at - 1].next) {
+        if (pawl_tensor_shares(plan->places[at - 1].tensor, tensor))
+            return PAWL_OK; /* tied here as there: restored once */
+    }
+    plan->places[plan->n] = (struct place){ tensor, plan->first[info], (uint32_t)info };
+    plan->first[info] = (uint32_t)++plan->n;
+    return PAWL_OK;
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+    uintptr_t first = (uintptr_t)((const struct place *)a)->tensor->data;
+    uintptr_t second = (uintptr_t)((const struct place *)b)->tensor->data;
+    return first < second ? -1 : first > second;
+}
+
+/*
+ * Tensors that the caller has tied and the file holds apart: one memory can't take both, and taking the last one would lose the other
+ * in silence.
+ */
+static enum pawl_status
+note_clashes(struct pawl_restore *r, struct plan *plan)
+{
+    struct place *sorted = malloc((plan->n + 1) * sizeof *sorted);
+    enum pawl_status st = PAWL_OK;
+    if (sorted == NULL)
+        return pawl_fail_memory(r->err, (plan->n + 1) * sizeof *sorted);
+    if (plan->n != 0)
+        memcpy(sorted, plan->places, plan->n * sizeof *sorted);
+    qsort(sorted, plan->n, sizeof *sorted, compare_places);
+    for (size_t i = 1; i < plan->n && st == PAWL_OK; i++) {
+        const struct pawl_tensor_info *a = &plan->set->tensors[sorted[i - 1].info];
+        const struct pawl_tensor_info *b = &plan->set->tensors[sorted[i].info];
+        if (a == b || a->begin == a->end || !pawl_tensor_shares(sorted[i - 1].tensor, sorted[i].tensor))
+            continue;
+        struct pawl_str one = sorted[i - 1].tensor->name;
+        struct pawl_str other = sorted[i].tensor->name;
+        bool is_ascending = pawl_str_compare(one, other) < 0;
+        if (!pawl_restore_add_name(r, &r->mismatched, "%s: bytes of its own on disk, the storage of %s asked",
+                                   PAWL_SHOW(is_ascending ? other : one), PAWL_SHOW(is_ascending ? one : other)))
+            st = no_memory(r);
+    }
+    free(sorted);
+    return st;
+}
+
+static enum pawl_status
+plan_slot(struct pawl_restore *r, struct plan *plan, bool *is_found)
+{
+    const struct pawl_set *set = plan->set;
+    size_t n_names = set->n + set->n_aliases;
+    enum pawl_status st = PAWL_OK;
+
+    plan->places = malloc((n_names + 1) * sizeof *plan->places);
+    plan->first = calloc(set->n + 1, sizeof *plan->first);
+    if (plan->places == NULL || plan->first == NULL)
+        return pawl_fail_memory(r->err, (n_names + 1) * sizeof *plan->places);
+    for (size_t i = 0; i < set->n && st == PAWL_OK; i++)
+        st = plan_name(r, plan, set->tensors[i].name, i, is_found);
+    for (size_t i = 0; i < set->n_aliases && st == PAWL_OK; i++) {
+        const struct pawl_tensor_info *target = pawl_set_find(set, set->aliases[i].value);
+        st = plan_name(r, plan, set->aliases[i].key, (size_t)(target - set->tensors), is_found);
+    }
+    for (size_t i = 0; i < r->state->n_tensors && st == PAWL_OK; i++) {
+        const struct pawl_tensor *tensor = &r->state->tensors[i];
+        if (tensor->slot == plan->slot && !is_found[i] && !add_text(r, &r->missing, tensor->name))
+            st = no_memory(r);
+    }
+    return st == PAWL_OK ? note_clashes(r, plan) : st;
+}
+
+/* ---- reading ---- */
+
+/* A file read from front to back; every byte is hashed once, as it comes. */
+struct reader {
+    const struct pawl_file *file;
+    struct pawl_sha256 *hash; /* NULL: trusted */
+    uint64_t at;
+    unsigned char *block;
+    size_t begin, end; /* of what is in the block and not taken */
+};
+
+static enum pawl_status
+read_bytes(struct reader *reader, void *data, size_t bytes, struct pawl_error *err)
+{
+    enum pawl_status st = pawl_file_read(reader->file, reader->at, data, bytes, err);
+    if (st != PAWL_OK)
+        return st;
+    if (reader->hash != NULL)
+        pawl_sha256_update(reader->hash, data, bytes);
+    reader->at += bytes;
+    return PAWL_OK;
+}
+
+/* At most `bytes` of what comes next, in the block. */
+static enum pawl_status
+take_piece(struct reader *reader, uint64_t bytes, const unsigned char **ret_piece, size_t *ret_bytes,
+           struct pawl_error *err)
+{
+    if (reader->begin == reader->end) {
+        uint64_t left = reader->file->bytes - reader->at;
+        size_t n = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+        enum pawl_status st = read_bytes(reader, reader->block, n, err);
+        if (st != PAWL_OK)
+            return st;
+        reader->begin = 0;
+        reader->end = n;
+    }
+    size_t have = reader->end - reader->begin;
+    *ret_piece = reader->block + reader->begin;
+    *ret_bytes = bytes < have ? (size_t)bytes : have;
+    reader->begin += *ret_bytes;
+    return PAWL_OK;
+}
+
+static void
+put_piece(const struct plan *plan, uint32_t at, uint64_t offset, const void *piece, size_t bytes)
+{
+    for (; at != 0; at = plan->places[at - 1].next)
+        pawl_tensor_scatter(plan->places[at - 1].tensor, offset, piece, bytes);
+}
+
+static enum pawl_status
+read_tensor(struct reader *reader, const struct plan *plan, size_t i, struct pawl_error *err)
+{
+    const struct pawl_tensor_info *info = &plan->set->tensors[i];
+    uint64_t bytes = info->end - info->begin;
+    uint32_t at = plan->first[i];
+    bool is_direct = bytes >= DIRECT_BYTES && at != 0 && pawl_tensor_is_packed(plan->places[at - 1].tensor);
+
+    for (uint64_t done = 0; done < bytes;) {
+        const unsigned char *piece;
+        size_t n;
+        enum pawl_status st;
+        if (is_direct && reader->begin == reader->end) {
+            unsigned char *place = (unsigned char *)plan->places[at - 1].tensor->data + done;
+            n = bytes - done < BLOCK_BYTES ? (size_t)(bytes - done) : BLOCK_BYTES;
+            st = read_bytes(reader, place, n, err);
+            if (st == PAWL_OK)
+                put_piece(plan, plan->places[at - 1].next, done, place, n);
+        } else {
+            st = take_piece(reader, bytes - done, &piece, &n, err);
+            if (st == PAWL_OK)
+                put_piece(plan, at, done, piece, n);
+        }
+        if (st != PAWL_OK) {
+            pawl_error_tensor(err, info->name);
+            return st;
+        }
+        done += n;
+    }
+    return PAWL_OK;
+}
+
+/* Does anything of this file go anywhere? */
+static bool
+file_is_wanted(const struct plan *plan, size_t file)
+{
+    const struct pawl_set_file *set_file = &plan->set->files[file];
+    for (size_t i = 0; i < set_file->header.n; i++) {
+        if (plan->first[set_file->first + i] != 0)
+            return true;
+    }
+    return false;
+}
+
+static enum pawl_status
+read_file(struct pawl_restore *r, const struct plan *plan, size_t file, unsigned char *block, struct pawl_error *err)
+{
+    const struct pawl_set_file *set_file = &plan->set->files[file];
+    const struct pawl_receipt *row = pawl_step_row(r->step, set_file->name);
+    struct reader reader = { .file = &set_file->file, .at = set_file->header.data_begin, .block = block };
+    unsigned char digest[32];
+    enum pawl_status st = PAWL_OK;
+
+    if (r->step->trust == PAWL_TRUST_FULL) {
+        st = pawl_sha256_new(&reader.hash, err);
+        if (st != PAWL_OK)
+            return st;
+        pawl_step_hash_header(reader.hash, set_file);
+    } else if (!file_is_wanted(plan, file)) {
+        return PAWL_OK;
+    }
+    for (size_t i = 0; i < set_file->header.n && st == PAWL_OK; i++)
+        st = read_tensor(&reader, plan, set_file->first + i, err);
+    if (st == PAWL_OK && reader.hash != NULL) {
+        pawl_sha256_finish(reader.hash, digest);
+        st = pawl_step_check_digest(row, digest, err);
+    } else if (st == PAWL_OK) {
+        st = pawl_file_check_unchanged(&set_file->file, err);
+    }
+    pawl_sha256_free(reader.hash);
+    return st;
+}
+
+/* All reasons, not the first: the tensor files that the reading did not come to are hashed, into nobody's memory. */
+static enum pawl_status
+look_at_the_rest(struct pawl_restore *r)
+{
+    bool all_right;
+    enum pawl_status st = pawl_step_hash_set(r->step, &r->step->model, r->report, &all_right, r->err);
+    if (st == PAWL_OK)
+        st = pawl_step_hash_set(r->step, &r->step->optimizer, r->report, &all_right, r->err);
+    return st;
+}
+
+static enum pawl_status
+read_slot(struct pawl_restore *r, const struct plan *plan, unsigned char *block)
+{
+    for (size_t i = 0; i < plan->set->n_files; i++) {
+        struct pawl_error own = PAWL_ERROR_INIT;
+        const struct pawl_receipt *row = pawl_step_row(r->step, plan->set->files[i].name);
+        struct pawl_step_file *file = &r->step->files[row - r->step->manifest.files];
+        enum pawl_status st = read_file(r, plan, i, block, &own);
+        if (st == PAWL_OK) {
+            file->state = PAWL_STEP_FILE_RIGHT;
+            continue;
+        }
+        if (!pawl_step_is_content_fault(st)) {
+            if (r->err != NULL)
+                *r->err = own;
+            return st;
+        }
+        const char *code = st == PAWL_TRUNCATED ? "size" : st == PAWL_IO ? "io" : "hash";
+        file->state = PAWL_STEP_FILE_WRONG;
+        pawl_report_problem_error(r->report, code, row->name, &own);
+        if (r->err != NULL)
+            *r->err = own;
+        pawl_error_code(r->err, code);
+        if (r->err != NULL)
+            r->err->status = PAWL_INCOMPLETE;
+        st = look_at_the_rest(r);
+        return st == PAWL_OK ? PAWL_INCOMPLETE : st;
+    }
+    return PAWL_OK;
+}
+
+/* ---- the outcome of the comparison ---- */
+
+static int
+compare_texts(const void *a, const void *b)
+{
+    return pawl_str_compare(*(const struct pawl_str *)a, *(const struct pawl_str *)b);
+}
+
+static void
+show_names(struct pawl_buffer *out, const struct pawl_restore_names *names, const char *what)
+{
+    if (names->n == 0)
+        return;
+    (void)pawl_buffer_printf(out, "%s%zu %s (", out->len == 0 ? "" : "; ", names->n, what);
+    for (size_t i = 0; i < names->n && i < NAMES_SHOWN_MAX; i++)
+        (void)pawl_buffer_printf(out, "%s%s", i == 0 ? "" : ", ", PAWL_SHOW(names->items[i]));
+    (void)pawl_buffer_printf(out, "%s)", names->n > NAMES_SHOWN_MAX ? ", ..." : "");
+}
+
+static enum pawl_status
+fail_mismatch(struct pawl_restore *r)
+{
+    struct pawl_buffer text = PAWL_BUFFER_INIT;
+    (void)pawl_buffer_add_str(&text, pawl_buffer_str(&r->hard));
+    show_names(&text, &r->missing, "missing in the checkpoint");
+    show_names(&text, &r->unexpected, "not asked for");
+    show_names(&text, &r->mismatched, "that differ");
+    (void)pawl_buffer_terminate(&text);
+    enum pawl_status st = pawl_buffer_ok(&text) && pawl_buffer_ok(&r->hard)
+                              ? pawl_fail(r->err, PAWL_MISMATCH, "mismatch", "%s does not fit the state: %s",
+                                          PAWL_SHOW(r->step->name), text.data)
+                              : no_memory(r);
+    pawl_error_path(r->err, pawl_str_z(r->step->dir.path));
+    pawl_buffer_release(&text);
+    return st;
+}
+
+static void
+report_names(struct pawl_restore *r)
+{
+    static const enum pawl_names WHICH[] = { PAWL_NAMES_MISSING, PAWL_NAMES_UNEXPECTED, PAWL_NAMES_MISMATCHED };
+    struct pawl_restore_names *lists[] = { &r->missing, &r->unexpected, &r->mismatched };
+    for (size_t i = 0; i < 3; i++) {
+        if (lists[i]->n > 1)
+            qsort(lists[i]->items, lists[i]->n, sizeof *lists[i]->items, compare_texts);
+        for (size_t k = 0; k < lists[i]->n; k++)
+            pawl_report_name(r->report, WHICH[i], lists[i]->items[k]);
+    }
+}
+
+/* Everything was compared: go on, or stop before the first byte is overwritten. */
+static enum pawl_status
+judge(struct pawl_restore *r)
+{
+    bool all_fit = r->missing.n == 0 && r->unexpected.n == 0 && r->mismatched.n == 0;
+    bool model_right = true;
+    bool optimizer_right = true;
+
+    if (!pawl_buffer_ok(&r->hard))
+        return no_memory(r);
+    bool is_fine = r->hard.len == 0 && (all_fit || r->request->lenient);
+    if (!is_fine || r->request->verify_first) {
+        /* A flipped bit in a header can look like another name: first make sure that this is what was written. */
+        enum pawl_status st = pawl_step_hash_set(r->step, &r->step->model, r->report, &model_right, r->err);
+        if (st == PAWL_OK)
+            st = pawl_step_hash_set(r->step, &r->step->optimizer, r->report, &optimizer_right, r->err);
+        if (st != PAWL_OK)
+            return st;
+        if (!model_right || !optimizer_right)
+            return pawl_fail(r->err, PAWL_INCOMPLETE, "hash", "%s is damaged", PAWL_SHOW(r->step->name));
+    }
+    report_names(r);
+    return is_fine ? PAWL_OK : fail_mismatch(r);
+}
+
+/* ---- the whole ---- */
+
+/* Anything but tensors of the model? Tensors of the optimizer are missing by themselves. */
+static bool
+asks_for_more(const struct pawl_state *state)
+{
+    return state->n_numbers != 0 || state->n_rngs != 0 || state->n_opaques != 0 || state->stream != NULL ||
+           state->optimizer.data != NULL;
+}
+
+static enum pawl_status
+restore(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
+{
+    bool *is_found = calloc(r->state->n_tensors + 1, sizeof *is_found);
+    if (is_found == NULL)
+        return pawl_fail_memory(r->err, r->state->n_tensors + 1);
+    enum pawl_status st = plan_slot(r, model, is_found);
+    if (st == PAWL_OK)
+        st = plan_slot(r, optimizer, is_found);
+    free(is_found);
+    if (st == PAWL_OK && !r->request->weights_only)
+        st = pawl_restore_plan_values(r);
+    else if (st == PAWL_OK && asks_for_more(r->state))
+        pawl_restore_add_hard(r, "the checkpoint was opened for its weights only, and the state asks for more");
+    if (st == PAWL_OK)
+        st = judge(r);
+    if (st != PAWL_OK)
+        return st;
+    unsigned char *block = malloc(BLOCK_BYTES);
+    if (block == NULL)
+        return pawl_fail_memory(r->err, BLOCK_BYTES);
+    st = read_slot(r, model, block);
+    if (st == PAWL_OK)
+        st = read_slot(r, optimizer, block);
+    free(block);
+    return st == PAWL_OK && !r->request->weights_only ? pawl_restore_set_values(r) : st;
+}
+
+enum pawl_status
+pawl_restore_step(struct pawl_step *step, struct pawl_state *state, const struct pawl_restore_request *request,
+                  struct pawl_report *report, struct pawl_error *err)
+{
+    struct pawl_restore r = { .step = step, .state = state, .request = request, .report = report, .err = err };
+    struct plan model = { .set = &step->model, .slot = PAWL_MODEL };
+    struct plan optimizer = { .set = &step->optimizer, .slot = PAWL_OPTIMIZER };
+
+    enum pawl_status st = restore(&r, &model, &optimizer);
+    plan_release(&model);
+    plan_release(&optimizer);
+    free(r.missing.items);
+    free(r.unexpected.items);
+    free(r.mismatched.items);
+    free(r.values);
+    pawl_buffer_release(&r.hard);
+    pawl_arena_release(&r.scratch);
+    return st;
+}
