@@ -1,0 +1,1 @@
+pawl_fuzz_target(json SOURCES fuzz/fuzz_json.c)

@@ -1,0 +1,1 @@
+pawl_fuzz_target(safetensors SOURCES fuzz/fuzz_safetensors.c)
