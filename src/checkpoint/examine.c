@@ -220,7 +220,8 @@ pawl_step_hash_header(struct pawl_sha256 *hash, const struct pawl_set_file *file
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)(file->header.header_bytes >> (8 * i));
     pawl_sha256_update(hash, length, sizeof length);
-    pawl_sha256_update(hash, file->header.text, (size_t)file->header.header_bytes);
+    const unsigned char *text = file->header.original != NULL ? file->header.original : file->header.text;
+    pawl_sha256_update(hash, text, (size_t)file->header.header_bytes);
 }
 
 /* Hash a file of a set through the handle that a reader gets, beginning with the very bytes that were parsed. */
@@ -344,9 +345,11 @@ holds_listed(const struct pawl_manifest *manifest, struct pawl_str name)
     while (begin < end) { /* the first row that is not below `name` + "/" */
         size_t middle = begin + (end - begin) / 2;
         struct pawl_str row = manifest->files[middle].name;
-        int order = pawl_str_starts(row, name) && row.len > name.len
-                        ? (unsigned char)row.data[name.len] - (unsigned char)'/'
-                        : pawl_str_compare(row, name);
+        int order = pawl_str_compare(row, name);
+        if (order == 0)
+            order = -1; /* the name itself, as a file: what is inside it would follow */
+        else if (pawl_str_starts(row, name))
+            order = (unsigned char)row.data[name.len] - (unsigned char)'/';
         if (order == 0)
             return true;
         if (order < 0)

@@ -104,10 +104,14 @@ pawl_root_delete(const struct pawl_dir *root, char *const *names, size_t n, bool
         st = pawl_dir_sync(root, NULL, err);
     for (size_t i = 0; i < n; i++) {
         struct pawl_error why;
-        bool is_gone = st == PAWL_OK && temporaries[i][0] != '\0';
-        if (is_gone && pawl_dir_remove_tree(root, temporaries[i], &why) != PAWL_OK) {
-            is_gone = false;
-            pawl_warn_error(warner, "not-deleted", temporaries[i], "left for the next save", &why);
+        bool is_gone = false;
+        if (st != PAWL_OK && temporaries[i][0] != '\0') {
+            /* A later sync need not keep what this one failed to: the names are changed back, and once more another time. */
+            (void)pawl_dir_rename(root, temporaries[i], names[i], PAWL_OS_REPLACE, NULL);
+        } else if (temporaries[i][0] != '\0') {
+            is_gone = pawl_dir_remove_tree(root, temporaries[i], &why) == PAWL_OK;
+            if (!is_gone)
+                pawl_warn_error(warner, "not-deleted", temporaries[i], "left for the next save", &why);
         }
         if (ret_deleted != NULL)
             ret_deleted[i] = is_gone;

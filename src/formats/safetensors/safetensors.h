@@ -44,14 +44,15 @@ struct pawl_st_header {
     uint64_t data_begin;   /* 8 + N */
     uint64_t file_bytes;
     /* private */
-    unsigned char *text; /* the header's text, names and metadata decoded in place, and some NULs */
+    unsigned char *text;     /* decoded where it had escapes: names point in here */
+    unsigned char *original; /* as it was read; NULL: the text is that */
     struct pawl_name_table names;
     struct pawl_arena arena; /* shapes */
 };
 
-#define PAWL_ST_HEADER_INIT                                                           \
-    {                                                                                 \
-        NULL, 0, NULL, 0, false, 0, 0, 0, NULL, PAWL_NAME_TABLE_INIT, PAWL_ARENA_INIT \
+#define PAWL_ST_HEADER_INIT                                                                 \
+    {                                                                                       \
+        NULL, 0, NULL, 0, false, 0, 0, 0, NULL, NULL, PAWL_NAME_TABLE_INIT, PAWL_ARENA_INIT \
     }
 
 /*

@@ -32,6 +32,7 @@ struct parse {
     size_t shape_left;        /* dimensions that fit there */
     bool has_metadata_key;    /* __metadata__ has been there, also as null */
     /* the dtype found last: most tensors of a file share one */
+    bool is_memory_out; /* no room for the text as it was */
     char dtype_text[16];
     size_t dtype_len;
     enum pawl_dtype dtype;
@@ -253,11 +254,22 @@ read_usual_entry(struct parse *p)
 
 /* ---- an entry in any spelling ---- */
 
-/* Decoded bytes are never more than the spelling they came from: they replace it, so that the text holds every name. */
+/* Decoded bytes are never more than the spelling they came from: they replace it, so that the text holds every name. The text as it was
+ * is kept then: who hashes the file hashes what was parsed. */
 static struct pawl_str
 keep_string(struct parse *p, const struct pawl_json_token *token)
 {
-    char *place = (char *)p->header->text + token->offset + 1;
+    struct pawl_st_header *h = p->header;
+    char *place = (char *)h->text + token->offset + 1;
+    if (token->text.data == place)
+        return token->text;
+    if (h->original == NULL && token->text.len != 0) {
+        h->original = malloc((size_t)h->header_bytes);
+        if (h->original == NULL)
+            p->is_memory_out = true;
+        else
+            memcpy(h->original, h->text, (size_t)h->header_bytes);
+    }
     if (token->text.len != 0)
         memmove(place, token->text.data, token->text.len);
     return pawl_str_make(place, token->text.len);
@@ -664,6 +676,8 @@ pawl_st_parse_text(struct pawl_st_header *header, unsigned char *text, uint64_t 
     if (p.options->mode == PAWL_ST_LINT)
         pawl_st_lint_text(header, p.options);
     enum pawl_status st = read_text(&p, &own);
+    if (st == PAWL_OK && p.is_memory_out)
+        st = pawl_fail_memory(&own, (size_t)header_bytes);
     if (st == PAWL_OK)
         st = pawl_st_check(header, p.options, &own);
     if (st != PAWL_OK) {
@@ -696,6 +710,7 @@ pawl_st_release(struct pawl_st_header *header)
     free(header->tensors);
     free(header->metadata);
     free(header->text);
+    free(header->original);
     pawl_name_table_release(&header->names);
     pawl_arena_release(&header->arena);
     *header = (struct pawl_st_header)PAWL_ST_HEADER_INIT;
