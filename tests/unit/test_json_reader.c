@@ -136,6 +136,7 @@ bad_texts(void **state)
         BAD("\"\\u123", 1, "\\u without four hex digits"),
         BAD("\"\\ud800\"", 1, "lone surrogate \\ud800"),
         BAD("\"\\udc00\"", 1, "lone surrogate \\udc00"),
+        BAD("\"\\udc00\\udc00\"", 1, "lone surrogate \\udc00"),
         BAD("\"\\ud83d\\ud83d\"", 1, "lone surrogate \\ud83d"),
         BAD("\"\\uD83Dx\"", 1, "lone surrogate \\ud83d"),
         BAD("\"\\ud83d\\n\"", 1, "lone surrogate \\ud83d"),
