@@ -1,0 +1,1 @@
+pawl_unit_test(test_golden_checkpoint SOURCES unit/test_golden_checkpoint.c)
