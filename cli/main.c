@@ -1,10 +1,10 @@
 /* pawl(1): finds the verb, reads its flags, runs it. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "cli/verbs.h"
-
-#define WORDS_MAX_SHOWN 16
 
 const struct verb *const verbs[] = {
     &verb_info,         &verb_ls,          &verb_verify,      &verb_ckpt_ls,       &verb_ckpt_latest,
@@ -200,9 +200,25 @@ check_paths(const struct verb *verb, const struct arguments *arguments, struct p
     return st;
 }
 
+/* --verbose: what the run cost, on stderr. */
+static void
+say_cost(const struct output *out, const struct timespec *began)
+{
+    struct timespec now;
+    struct rusage usage;
+    char peak[32];
+    if (!out->is_verbose || clock_gettime(CLOCK_MONOTONIC, &now) < 0 || getrusage(RUSAGE_SELF, &usage) < 0)
+        return;
+    double passed = (double)(now.tv_sec - began->tv_sec) + (double)(now.tv_nsec - began->tv_nsec) * 1e-9;
+    (void)fprintf(stderr, "%s: %.3f s, at most %s of memory\n", out->who, passed,
+                  text_size((uint64_t)usage.ru_maxrss * 1024, peak));
+}
+
 static int
 run_verb(const struct verb *verb, const struct line *line)
 {
+    struct timespec began = { 0, 0 };
+    (void)clock_gettime(CLOCK_MONOTONIC, &began);
     struct arguments arguments = { .json = false };
     struct pawl_error err = PAWL_ERROR_INIT;
     struct output out = { .verb = verb->name };
@@ -226,6 +242,7 @@ run_verb(const struct verb *verb, const struct line *line)
     /* What could not be printed was not done, whatever the verb says. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_FINE)
         status = EXIT_AGAIN;
+    say_cost(&out, &began);
     output_release(&out);
     options_release(&arguments);
     return status;

@@ -94,6 +94,8 @@ output_error(struct output *out, const char *path, const struct pawl_error *err)
                   err->message[0] != '\0' ? err->message : pawl_status_name(err->status));
     if (err->hint[0] != '\0')
         (void)fprintf(stderr, "hint: %s\n", err->hint);
+    if (out->is_verbose)
+        (void)fprintf(stderr, "%s: code %s, status %s\n", out->who, err->code, pawl_status_name(err->status));
     if (out->is_json)
         print_error_document(out, err->path[0] != '\0' ? err->path : path, err);
     free(given);

@@ -189,7 +189,7 @@ static const struct option options[] = {
     { "alpha", NULL, "A", NULL, "counts: added to each count (default 1)", OPTION_AT(alpha), OPTION_REAL, 0, 0, 0 },
     { "seed", NULL, "S", NULL, "of the initial weights and of the data's order (default 0)", OPTION_AT(seed),
       OPTION_U64, 0, 0, 0 },
-    { "lr", NULL, "X", NULL, "the learning rate (a file: by the data; adamw: 0.01; sgd: 1)", OPTION_AT(lr), OPTION_REAL,
+    { "lr", NULL, "X", NULL, "the learning rate (a file: by the data; adamw: 0.03; sgd: 3)", OPTION_AT(lr), OPTION_REAL,
       0, 0, 0 },
     { "steps", NULL, "N", NULL, "a file: at most N steps of full-batch descent (default 20000)", OPTION_AT(steps),
       OPTION_U64, 1, 0, 0 },

@@ -125,26 +125,33 @@ shorten_last_step(struct descent *d, float *candidate)
 static uint64_t
 descend(struct descent *d, uint64_t steps)
 {
-    double momentum_clock = 1.0, loss_before = INFINITY;
+    double clock = 1.0, loss_before = INFINITY;
+    uint64_t since_restart = 0;
     for (uint64_t step = 0;; step++) {
         for (size_t i = 0; i < BIGRAM_WEIGHTS; i++)
             d->weight[i] = (float)d->look[i];
         d->loss = bigram_gradient(d->weight, d->counts, d->gradient);
         if (d->loss <= d->goal || step == steps || signals_pending() != 0)
             return step;
-        memcpy(d->last, d->weight, BIGRAM_WEIGHTS * sizeof *d->last);
         if (d->loss > loss_before) {
-            if (momentum_clock == 1.0)
+            /* A first step has no momentum: its length is to blame, and it is taken back. */
+            if (since_restart == 1) {
                 d->lr /= 2;
-            momentum_clock = 1.0;
+                for (size_t i = 0; i < BIGRAM_WEIGHTS; i++)
+                    d->at[i] = (double)d->last[i];
+            }
             memcpy(d->look, d->at, BIGRAM_WEIGHTS * sizeof *d->look);
+            clock = 1.0;
             loss_before = INFINITY;
+            since_restart = 0;
             continue;
         }
+        memcpy(d->last, d->weight, BIGRAM_WEIGHTS * sizeof *d->last);
         loss_before = d->loss;
-        double next_clock = (1.0 + sqrt(1.0 + 4.0 * momentum_clock * momentum_clock)) / 2;
-        double momentum = (momentum_clock - 1.0) / next_clock;
-        momentum_clock = next_clock;
+        since_restart++;
+        double next_clock = (1.0 + sqrt(1.0 + 4.0 * clock * clock)) / 2;
+        double momentum = (clock - 1.0) / next_clock;
+        clock = next_clock;
         for (size_t i = 0; i < BIGRAM_WEIGHTS; i++) {
             double next = d->look[i] - d->lr * (double)d->gradient[i];
             d->look[i] = next + momentum * (next - d->at[i]);

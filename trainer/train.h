@@ -55,8 +55,8 @@ struct train_shards_options {
     bool replace;
     const char *progress; /* NULL: none */
 };
-#define TRAIN_LR_ADAMW 0.01
-#define TRAIN_LR_SGD 1.0
+#define TRAIN_LR_ADAMW 0.03
+#define TRAIN_LR_SGD 3.0
 
 /*
  * Mini-batches from token shards with checkpoints under OUT/ckpt: the object of final.json. PAWL_EXISTS in a root that has

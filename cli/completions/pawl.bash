@@ -1,0 +1,60 @@
+# bash completion of pawl(1)
+_pawl()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb= i
+    COMPREPLY=()
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        -*) ;;
+        *)
+            if [[ -z $verb ]]; then
+                verb=${COMP_WORDS[i]}
+                case $verb in ckpt|tokens|train|help) ;; *) break ;; esac
+            else
+                verb="$verb ${COMP_WORDS[i]}"
+                break
+            fi
+            ;;
+        esac
+    done
+    case $verb in
+    '') COMPREPLY=($(compgen -W 'info ls verify generate logits ckpt tokens train help --version --help' -- "$word")) && return ;;
+    help) COMPREPLY=($(compgen -W 'info ls verify generate logits ckpt tokens train' -- "$word")) && return ;;
+    ckpt) COMPREPLY=($(compgen -W 'ls latest prune' -- "$word")) && return ;;
+    tokens) COMPREPLY=($(compgen -W 'pack info verify cat' -- "$word")) && return ;;
+    train) COMPREPLY=($(compgen -W 'bigram' -- "$word")) && return ;;
+    esac
+    case "$verb $before" in
+    *' --trust') COMPREPLY=($(compgen -W 'full size-only' -- "$word")) && return ;;
+    *' --color') COMPREPLY=($(compgen -W 'auto always never' -- "$word")) && return ;;
+    'ls --sort') COMPREPLY=($(compgen -W 'name bytes offset' -- "$word")) && return ;;
+    'verify --mode') COMPREPLY=($(compgen -W 'strict compat lint' -- "$word")) && return ;;
+    'verify --profile') COMPREPLY=($(compgen -W 'course tinyllm' -- "$word")) && return ;;
+    'tokens pack --tokenizer') COMPREPLY=($(compgen -W 'bytes' -- "$word")) && return ;;
+    'tokens pack --as') COMPREPLY=($(compgen -W 'auto' -- "$word")) && return ;;
+    'train bigram --method') COMPREPLY=($(compgen -W 'counts autograd' -- "$word")) && return ;;
+    'train bigram --optimizer') COMPREPLY=($(compgen -W 'adamw sgd' -- "$word")) && return ;;
+    'train bigram --progress') ;;
+    *' --progress') COMPREPLY=($(compgen -W 'auto always never' -- "$word")) && return ;;
+    esac
+    if [[ $word == -* ]]; then
+        case $verb in
+        'info') COMPREPLY=($(compgen -W '--trust --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ls') COMPREPLY=($(compgen -W '--sort --tree --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'verify') COMPREPLY=($(compgen -W '--mode --finite --profile --trust --vocab --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt ls') COMPREPLY=($(compgen -W '--trust --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt latest') COMPREPLY=($(compgen -W '--trust --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt prune') COMPREPLY=($(compgen -W '--keep --dry-run --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'tokens pack') COMPREPLY=($(compgen -W '--tokenizer --ids --as --documents --eot --vocab --width --max-ids --prefix --tokenizer-id --tokenizer-file --dataset --dataset-version --corpus-manifest --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'tokens info') COMPREPLY=($(compgen -W '--vocab --split --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'tokens verify') COMPREPLY=($(compgen -W '--vocab --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'tokens cat') COMPREPLY=($(compgen -W '--bytes --split --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
+        'generate') COMPREPLY=($(compgen -W '--model --prompt --max-tokens --greedy --temperature --seed --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'logits') COMPREPLY=($(compgen -W '--model --prompt --prefix-ids --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        esac
+        return
+    fi
+    COMPREPLY=($(compgen -f -- "$word"))
+}
+complete -o filenames -F _pawl pawl
