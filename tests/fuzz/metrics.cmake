@@ -1,0 +1,1 @@
+pawl_fuzz_target(metrics SOURCES fuzz/fuzz_metrics.c)
