@@ -74,8 +74,8 @@ void pawl_json_release(struct pawl_json_reader *reader);
 
 /*
  * For a caller that knows the usual spelling of the members of the outermost object and reads them faster itself: where
- * the next member's opening quote stands, NULL unless it stands there with no blank before it (the tokenizer goes on
- * then); and, having read the whole member, the place behind its value. What the caller takes must be what the
+ * the next member's opening quote stands, NULL unless it stands there with at most one space behind the comma (the
+ * tokenizer goes on then); and, having read the whole member, the place behind its value. What the caller takes must be what the
  * tokenizer would have taken.
  */
 const unsigned char *pawl_json_member_place(const struct pawl_json_reader *reader);

@@ -182,13 +182,6 @@ read_string(struct pawl_json_reader *reader, const unsigned char *at, const unsi
 
 /* ---- scalars ---- */
 
-static bool
-is_word(const struct pawl_json_reader *reader, const unsigned char *at, const char *word)
-{
-    size_t n = strlen(word);
-    return (size_t)(reader->end - at) >= n && memcmp(at, word, n) == 0;
-}
-
 static enum pawl_status
 read_number(const struct pawl_json_reader *reader, const unsigned char *at, const unsigned char **ret_after,
             struct pawl_error *err)
@@ -209,7 +202,8 @@ read_number(const struct pawl_json_reader *reader, const unsigned char *at, cons
             return fail_expected(reader, at, "a digit behind the point", err);
         at = pawl_json_scan_digits(at, end);
     }
-    if (at != end && (*at | 0x20) == 'e') {
+    bool has_exponent = at != end && (*at | 0x20) == 'e';
+    if (has_exponent) {
         at++;
         if (at != end && (*at == '+' || *at == '-'))
             at++;
@@ -219,12 +213,35 @@ read_number(const struct pawl_json_reader *reader, const unsigned char *at, cons
     }
     /* Below 300 bytes without an exponent nothing can be out of range: the usual case is decided here. */
     size_t n = (size_t)(at - begin);
-    if ((n >= 300 || memchr(begin, 'e', n) != NULL || memchr(begin, 'E', n) != NULL) &&
-        !pawl_json_is_in_range(pawl_str_make((const char *)begin, n)))
+    if ((n >= 300 || has_exponent) && !pawl_json_is_in_range(pawl_str_make((const char *)begin, n)))
         return pawl_fail_at(err, PAWL_CORRUPT, "json", (uint64_t)(begin - reader->begin),
                             "a number of %zu bytes is beyond the range of a double", n);
     *ret_after = at;
     return PAWL_OK;
+}
+
+/* One of the words; false when it is none that the flags let through. */
+static bool
+read_word(const struct pawl_json_reader *reader, const unsigned char *at, const unsigned char **ret_after,
+          struct pawl_json_token *token)
+{
+    static const struct {
+        struct pawl_str text;
+        enum pawl_json_type type;
+        bool needs_flag;
+    } WORDS[] = { { { "true", 4 }, PAWL_JSON_TRUE, false },      { { "false", 5 }, PAWL_JSON_FALSE, false },
+                  { { "null", 4 }, PAWL_JSON_NULL, false },      { { "NaN", 3 }, PAWL_JSON_NUMBER, true },
+                  { { "Infinity", 8 }, PAWL_JSON_NUMBER, true }, { { "-Infinity", 9 }, PAWL_JSON_NUMBER, true } };
+    struct pawl_str rest = pawl_str_make((const char *)at, (size_t)(reader->end - at));
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+        if ((WORDS[i].needs_flag && (reader->flags & PAWL_JSON_NAN) == 0) || !pawl_str_starts(rest, WORDS[i].text))
+            continue;
+        token->type = WORDS[i].type;
+        token->text = pawl_str_make(rest.data, WORDS[i].text.len);
+        *ret_after = at + WORDS[i].text.len;
+        return true;
+    }
+    return false;
 }
 
 /* A value that is no container and no string. */
@@ -232,22 +249,10 @@ static enum pawl_status
 read_scalar(const struct pawl_json_reader *reader, const unsigned char *at, const unsigned char **ret_after,
             struct pawl_json_token *token, struct pawl_error *err)
 {
-    static const struct {
-        const char *text;
-        enum pawl_json_type type;
-        bool needs_flag;
-    } WORDS[] = { { "true", PAWL_JSON_TRUE, false },      { "false", PAWL_JSON_FALSE, false },
-                  { "null", PAWL_JSON_NULL, false },      { "NaN", PAWL_JSON_NUMBER, true },
-                  { "Infinity", PAWL_JSON_NUMBER, true }, { "-Infinity", PAWL_JSON_NUMBER, true } };
-    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
-        if ((WORDS[i].needs_flag && (reader->flags & PAWL_JSON_NAN) == 0) || !is_word(reader, at, WORDS[i].text))
-            continue;
-        token->type = WORDS[i].type;
-        *ret_after = at + strlen(WORDS[i].text);
-        token->text = pawl_str_make((const char *)at, (size_t)(*ret_after - at));
+    bool is_number = at != reader->end && pawl_json_is_digit(*at);
+    if (!is_number && read_word(reader, at, ret_after, token))
         return PAWL_OK;
-    }
-    if (at == reader->end || (*at != '-' && !pawl_json_is_digit(*at)))
+    if (!is_number && (at == reader->end || *at != '-'))
         return fail_expected(reader, at, "a value", err);
     enum pawl_status st = read_number(reader, at, ret_after, err);
     if (st != PAWL_OK)
@@ -408,6 +413,8 @@ pawl_json_member_place(const struct pawl_json_reader *reader)
         if (at == reader->end || *at != ',')
             return NULL;
         at++;
+        if (at != reader->end && *at == ' ')
+            at++;
     } else if (reader->state != STATE_KEY_OR_END) {
         return NULL;
     }

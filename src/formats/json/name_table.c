@@ -35,8 +35,12 @@ pawl_name_hash(struct pawl_str name)
     }
     if (left != 0) {
         uint64_t k = 0;
-        for (size_t i = 0; i < left; i++)
-            k |= (uint64_t)at[i] << (8 * i);
+        if (name.len >= 8) { /* the last eight bytes hold the rest, behind some that are done */
+            k = pawl_get_u64le(at + left - 8) >> (8 * (8 - left));
+        } else {
+            for (size_t i = 0; i < left; i++)
+                k |= (uint64_t)at[i] << (8 * i);
+        }
         h = (h ^ k) * m;
     }
     h ^= h >> 47;

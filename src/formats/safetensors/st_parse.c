@@ -1,7 +1,7 @@
 /*
  * The header of a safetensors file, parsed and checked.
  *
- * Entries in the reference writer's own spelling (no blanks, no escapes, its order of fields) are read by
+ * Entries in the usual spelling (the reference writer's, with or without a space behind colons and commas) are read by
  * read_usual_entry(), a straight run over the text; whatever differs goes through the tokenizer from the beginning of that
  * entry. The first takes only what the second would take, with the same result, and reports nothing.
  *
@@ -178,6 +178,9 @@ take_literal(const unsigned char **at, const char *literal, size_t n)
 }
 #define TAKE(at, literal) take_literal((at), "" literal, sizeof(literal) - 1)
 
+/* One of two spellings: compact, as the reference writes, or with a space behind colons and commas, as Python's json does. */
+#define TAKE_EITHER(at, compact, spaced) (TAKE(at, compact) || TAKE(at, spaced))
+
 /* The name of a dtype up to its quote; NULL when it is none that is accepted. */
 static const unsigned char *
 read_usual_dtype(struct parse *p, const unsigned char *at, enum pawl_dtype *ret)
@@ -217,23 +220,23 @@ read_usual_entry(struct parse *p)
     const unsigned char *name = at + 1;
     at = pawl_json_scan_plain(name, p->reader.end);
     *info = (struct pawl_tensor_info){ .name = { (const char *)name, (size_t)(at - name) } };
-    if (!TAKE(&at, "\":{\"dtype\":\"") || is_metadata_key(info->name))
+    if (!TAKE_EITHER(&at, "\":{\"dtype\":\"", "\": {\"dtype\": \"") || is_metadata_key(info->name))
         return false;
     at = read_usual_dtype(p, at, &info->dtype);
-    if (at == NULL || !TAKE(&at, "\",\"shape\":["))
+    if (at == NULL || !TAKE_EITHER(&at, "\",\"shape\":[", "\", \"shape\": ["))
         return false;
     size_t rank = 0;
     while (*at != ']') {
-        if (rank == p->shape_left || (rank != 0 && *at++ != ','))
+        if (rank == p->shape_left || (rank != 0 && !TAKE_EITHER(&at, ", ", ",")))
             return false;
         at = read_digits(at, &p->shape_at[rank++]);
         if (at == NULL)
             return false;
     }
-    if (!TAKE(&at, "],\"data_offsets\":["))
+    if (!TAKE_EITHER(&at, "],\"data_offsets\":[", "], \"data_offsets\": ["))
         return false;
     at = read_digits(at, &info->begin);
-    if (at == NULL || *at++ != ',')
+    if (at == NULL || !TAKE_EITHER(&at, ", ", ","))
         return false;
     at = read_digits(at, &info->end);
     if (at == NULL || !TAKE(&at, "]}"))
