@@ -141,6 +141,15 @@ pawl_report_begin_verdict(struct pawl_report *report, struct pawl_str name, enum
 }
 
 void
+pawl_report_rename_verdict(struct pawl_report *report, struct pawl_str name)
+{
+    if (report == NULL || report->verdicts.n == 0)
+        return;
+    struct pawl_str copy = copy_str(report, name);
+    last_verdict(report)->name = copy.data == NULL ? "" : copy.data;
+}
+
+void
 pawl_report_count(struct pawl_report *report, uint64_t files, uint64_t bytes)
 {
     if (report == NULL || report->is_failed || report->verdicts.n == 0)

@@ -12,6 +12,8 @@ bool pawl_report_ok(const struct pawl_report *report);
 
 /* Open a verdict; problems and warnings that follow belong to it until pawl_report_end_verdict. Verdicts do not nest. */
 void pawl_report_begin_verdict(struct pawl_report *report, struct pawl_str name, enum pawl_kind kind);
+/* Give the last verdict another name: a step that was asked for by its path has the path as given. */
+void pawl_report_rename_verdict(struct pawl_report *report, struct pawl_str name);
 void pawl_report_count(struct pawl_report *report, uint64_t files, uint64_t bytes);
 /* Sorts the verdict's problems by file name (none first), keeping the order of those of one file. */
 void pawl_report_end_verdict(struct pawl_report *report);

@@ -70,6 +70,21 @@ pawl_set_check_profile(const struct pawl_set *set, enum pawl_profile profile, st
     return PAWL_OK;
 }
 
+/* Lint warnings of a file go where the report is; those of shards are named by who opens them. */
+struct lint {
+    struct pawl_report *report;
+    struct pawl_str name;
+};
+
+static void
+warn(void *context, const char *code, struct pawl_str tensor, uint64_t offset, const char *message)
+{
+    const struct lint *lint = context;
+    (void)tensor; /* the message names it */
+    (void)offset;
+    pawl_report_warning(lint->report, code, lint->name, "%s", message);
+}
+
 /* ---- which file of a directory ---- */
 
 /* The entry that ends so; NULL when there is none. *ret_n: how many there are. */
@@ -137,7 +152,7 @@ pawl_model_choose(const struct pawl_dir_list *list, const char *path, const char
 }
 
 static enum pawl_status
-open_directory(const struct pawl_dir *dir, const struct pawl_set_options *options, struct pawl_report *report,
+open_directory(const struct pawl_dir *dir, const struct pawl_set_options *options, struct lint *lint,
                struct pawl_set *set, struct pawl_error *err)
 {
     struct pawl_dir_list list = { NULL, 0 };
@@ -146,9 +161,12 @@ open_directory(const struct pawl_dir *dir, const struct pawl_set_options *option
     enum pawl_status st = pawl_dir_list(dir, &list, err);
     if (st == PAWL_OK)
         st = pawl_model_choose(&list, dir->path, &name, &is_index, err);
-    if (st == PAWL_OK)
-        st = is_index ? pawl_set_open_index(set, dir, name, options, report, err)
-                      : pawl_set_open_file(set, dir, name, options, err);
+    if (st == PAWL_OK && is_index) {
+        st = pawl_set_open_index(set, dir, name, options, lint->report, err);
+    } else if (st == PAWL_OK) {
+        lint->name = pawl_str_z(name);
+        st = pawl_set_open_file(set, dir, name, options, err);
+    }
     pawl_dir_list_release(&list);
     return st;
 }
@@ -233,21 +251,6 @@ out:
 
 /* ---- either ---- */
 
-/* Lint warnings go where the report is. */
-struct lint {
-    struct pawl_report *report;
-    struct pawl_str path;
-};
-
-static void
-warn(void *context, const char *code, struct pawl_str tensor, uint64_t offset, const char *message)
-{
-    const struct lint *lint = context;
-    (void)tensor; /* the message names it */
-    (void)offset;
-    pawl_report_warning(lint->report, code, lint->path, "%s", message);
-}
-
 enum pawl_status
 pawl_model_open_plain(const struct pawl_os *os, struct pawl_str path, const struct pawl_model_options *options,
                       struct pawl_report *report, struct pawl_model **ret_model, struct pawl_error *err)
@@ -271,14 +274,16 @@ pawl_model_open_plain(const struct pawl_os *os, struct pawl_str path, const stru
     char *text = pawl_str_dup(path);
     if (text == NULL)
         return pawl_fail_memory(err, path.len);
+    const char *slash = strrchr(text, '/');
+    lint.name = pawl_str_z(slash == NULL ? text : slash + 1);
     set_options.st.warn = warn;
     set_options.st.warn_context = &lint;
 
-    st = pawl_dir_open_path(&dir, os, text, NULL);
+    st = pawl_dir_open_path(&dir, os, text, err);
     if (st == PAWL_OK) {
         kind = PAWL_KIND_SAFETENSORS_INDEX;
-        st = open_directory(&dir, &set_options, report, &set, err);
-    } else {
+        st = open_directory(&dir, &set_options, &lint, &set, err);
+    } else if (st == PAWL_NO_FILE) { /* also of a file */
         st = open_file_path(os, text, &set_options, report, &kind, &set, err);
     }
     if (st == PAWL_OK)

@@ -279,14 +279,32 @@ look_for_strays(struct reading *r, bool is_shard_missing)
     return PAWL_OK;
 }
 
+/* A lint warning of a shard, under the shard's name. */
+struct shard_lint {
+    struct pawl_report *report;
+    struct pawl_str name;
+};
+
+static void
+warn_shard(void *context, const char *code, struct pawl_str tensor, uint64_t offset, const char *message)
+{
+    const struct shard_lint *lint = context;
+    (void)tensor; /* the message names it */
+    (void)offset;
+    pawl_report_warning(lint->report, code, lint->name, "%s", message);
+}
+
 /* Open every shard and read its header. What is wrong with one does not keep the others from being looked at. */
 static enum pawl_status
 open_shards(struct reading *r)
 {
     struct pawl_set *set = r->set;
     struct pawl_set_options options = *r->options;
+    struct shard_lint lint = { r->report, PAWL_NO_STR };
     bool is_missing = false;
     options.follow_any = false; /* that was for the index itself */
+    options.st.warn = warn_shard;
+    options.st.warn_context = &lint;
 
     for (size_t i = 0; i < r->index.n_files; i++) {
         struct pawl_set_file *file = &set->files[i];
@@ -294,6 +312,7 @@ open_shards(struct reading *r)
         if (!pawl_arena_copy_str(&set->arena, r->index.files[i], &file->name))
             return pawl_fail_memory(r->err, r->index.files[i].len);
         set->n_files = i + 1;
+        lint.name = file->name;
         enum pawl_status st = pawl_member_open(&file->file, r->dir, file->name, &options, &own);
         bool is_there = st == PAWL_OK;
         if (is_there)

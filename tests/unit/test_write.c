@@ -203,7 +203,7 @@ writes_tied_tensors_once(void **state)
     uint64_t six[1] = { 6 };
     uint64_t one_six[2] = { 1, 6 };
     const int64_t packed[2] = { 3, 1 };
-    const int64_t turned[2] = { 1, 3 };
+    const int64_t turned[2] = { 1, 2 };
     const int64_t any_one[2] = { 99, 1 };
     (void)state;
     struct pawl_tensor t[] = {
