@@ -4,8 +4,8 @@ import re
 import subprocess
 import sys
 
-MACHINE = re.compile(r"/work/|/root/|/home/[a-z]|\.\./shared|\bshared/(spec|golden)")
-UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|not implemented|unimplemented|placeholder)\b", re.I)
+MACHINE = re.compile(r"(?<![\w%])/(work|root|home/[a-z]+)/|\.\./shared|\bshared/(spec|golden)")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b([Nn]ot implemented|[Uu]nimplemented|[Pp]laceholder)\b")
 
 
 def main():
