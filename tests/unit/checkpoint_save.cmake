@@ -4,3 +4,4 @@ pawl_unit_test(test_save_power SOURCES unit/test_save_power.c LIBRARIES pawl_sim
 pawl_unit_test(test_run SOURCES unit/test_run.c LIBRARIES pawl_sim)
 pawl_unit_test(test_golden_save SOURCES unit/test_golden_save.c LIBRARIES pawl_sim)
 pawl_unit_test(test_retention SOURCES unit/test_retention.c LIBRARIES pawl_sim)
+pawl_unit_test(test_state SOURCES unit/test_state.c LIBRARIES pawl_sim)
