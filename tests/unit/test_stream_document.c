@@ -197,6 +197,7 @@ another_data_set_is_named(void **state)
     } CASES[] = {
         { "a.bin", "c.bin", "another data set: shard 0 was 'c.bin', now it is 'a.bin'" },
         { "\"ids\": 23", "\"ids\": 24", "another data set: shard 1 ('b.bin') had 24 ids, now it has 23" },
+        { "\"ids\": 23", "\"ids\": 22", "another data set: shard 1 ('b.bin') had 22 ids, now it has 23" },
         { "\"width\": 4", "\"width\": 2", "another data set: shard 1 ('b.bin') had ids of 2 bytes, now of 4" },
         { "\"seq_len\": 4", "\"seq_len\": 8", "another stream: its windows had 8 ids, now they have 4" },
     };
