@@ -68,8 +68,8 @@ open_folder(const struct pawl_step *step, struct pawl_str name, struct pawl_dir 
 }
 
 static enum pawl_status
-open_listed(const struct pawl_step *step, const struct pawl_receipt *row, struct pawl_file *ret_file,
-            struct pawl_error *err)
+open_listed_once(const struct pawl_step *step, const struct pawl_receipt *row, struct pawl_file *ret_file,
+                 struct pawl_error *err)
 {
     struct pawl_dir folder = PAWL_DIR_INIT;
     const char *last = NULL;
@@ -92,6 +92,15 @@ open_listed(const struct pawl_step *step, const struct pawl_receipt *row, struct
         pawl_file_release(ret_file);
     }
     return st;
+}
+
+/* An I/O error is believed when a second try repeats it; readings do that by themselves. */
+static enum pawl_status
+open_listed(const struct pawl_step *step, const struct pawl_receipt *row, struct pawl_file *ret_file,
+            struct pawl_error *err)
+{
+    enum pawl_status st = open_listed_once(step, row, ret_file, err);
+    return st == PAWL_IO ? open_listed_once(step, row, ret_file, err) : st;
 }
 
 enum pawl_status
@@ -290,6 +299,8 @@ read_manifest(struct pawl_step *step, struct pawl_report *report, struct pawl_er
     struct pawl_os_stat status;
 
     enum pawl_status st = pawl_dir_stat(&step->dir, PAWL_MANIFEST, &status, &own);
+    if (st == PAWL_IO)
+        st = pawl_dir_stat(&step->dir, PAWL_MANIFEST, &status, &own);
     if (st == PAWL_NO_FILE) {
         manifest_fault(report, "missing-file", "there is no manifest: the directory was never finished, or is cut");
         return PAWL_OK;
@@ -302,6 +313,8 @@ read_manifest(struct pawl_step *step, struct pawl_report *report, struct pawl_er
         return PAWL_OK;
     }
     if (st == PAWL_OK)
+        st = pawl_file_open_in(&file, &step->dir, PAWL_MANIFEST, 0, &own);
+    if (st == PAWL_IO)
         st = pawl_file_open_in(&file, &step->dir, PAWL_MANIFEST, 0, &own);
     if (st == PAWL_OK)
         st = pawl_file_read_all(&file, PAWL_DOCUMENT_BYTES_MAX, &text, &own);
@@ -412,6 +425,8 @@ check_listed(struct pawl_step *step, const struct pawl_dir *dir, const struct pa
         return PAWL_OK;
     }
     enum pawl_status st = pawl_dir_stat(dir, entry->name, &status, &own);
+    if (st == PAWL_IO)
+        st = pawl_dir_stat(dir, entry->name, &status, &own);
     if (st == PAWL_NO_FILE) {
         file->is_reported = false; /* gone meanwhile: as if it had not been listed */
         return PAWL_OK;
@@ -499,6 +514,15 @@ check_entries(struct pawl_step *step, struct pawl_report *report, struct pawl_er
         struct pawl_dir dir = PAWL_DIR_INIT;
         folders = folder->next;
         st = open_inside(step, &scratch, folder->name, &dir, err);
+        if (st == PAWL_IO)
+            st = open_inside(step, &scratch, folder->name, &dir, err);
+        if (st == PAWL_IO) {
+            pawl_report_problem(report, "io", folder->name, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                                "the directory can't be opened: an I/O error, twice");
+            is_listed = false;
+            st = PAWL_OK;
+            continue;
+        }
         if (st == PAWL_NO_FILE) {
             st = PAWL_OK; /* gone meanwhile: what it held is missing */
             continue;

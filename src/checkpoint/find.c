@@ -68,6 +68,8 @@ read_latest(const struct pawl_dir *root, struct view *view, struct pawl_error *e
     struct pawl_error own = PAWL_ERROR_INIT;
 
     enum pawl_status st = pawl_dir_stat(root, PAWL_LATEST, &status, &own);
+    if (st == PAWL_IO)
+        st = pawl_dir_stat(root, PAWL_LATEST, &status, &own);
     if (st == PAWL_NO_FILE) {
         view->latest = LATEST_MISSING;
         return PAWL_OK;
@@ -78,6 +80,8 @@ read_latest(const struct pawl_dir *root, struct view *view, struct pawl_error *e
         return PAWL_OK;
     }
     if (st == PAWL_OK)
+        st = pawl_file_open_in(&file, root, PAWL_LATEST, 0, &own);
+    if (st == PAWL_IO)
         st = pawl_file_open_in(&file, root, PAWL_LATEST, 0, &own);
     if (st == PAWL_NO_FILE) { /* it was there a moment ago: another look will tell */
         view->latest = LATEST_MISSING;
@@ -133,6 +137,8 @@ take_view(const struct pawl_dir *root, struct view *ret_view, struct pawl_error 
     if (st != PAWL_OK)
         return st;
     st = pawl_dir_list(root, &list, err);
+    if (st == PAWL_IO)
+        st = pawl_dir_list(root, &list, err);
     if (st != PAWL_OK)
         return st;
     view.candidates = calloc(list.n + 1, sizeof *view.candidates);

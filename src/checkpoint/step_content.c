@@ -58,7 +58,7 @@ content_fault(const struct content *c, const struct pawl_receipt *row, const str
     if (st != PAWL_OK || !is_right || file_of(c, row)->has_content_fault)
         return st;
     file_of(c, row)->has_content_fault = true;
-    pawl_report_problem_error(c->report, "content", row->name, fault);
+    pawl_report_problem_error(c->report, fault->status == PAWL_IO ? "io" : "content", row->name, fault);
     return PAWL_OK;
 }
 
@@ -268,6 +268,8 @@ check_file(const struct content *c, const struct pawl_receipt *row, struct pawl_
     if (name == NULL)
         return pawl_fail_memory(c->err, row->name.len + 1);
     enum pawl_status st = pawl_set_open_file(&set, &c->step->dir, name, &SET_OPTIONS, &own);
+    if (st == PAWL_IO) /* believed when a second try repeats it */
+        st = pawl_set_open_file(&set, &c->step->dir, name, &SET_OPTIONS, &own);
     free(name);
     if (st != PAWL_OK)
         return parsed(c, row, st, &own);
@@ -417,6 +419,11 @@ check_index(const struct content *c, const struct form *form, struct pawl_set *r
     }
     pawl_report_begin_verdict(found, c->step->name, PAWL_KIND_CHECKPOINT);
     st = pawl_set_open_index(&set, &c->step->dir, name, &SET_OPTIONS, found, &own);
+    if (st == PAWL_IO) {
+        pawl_report_drop_verdict(found);
+        pawl_report_begin_verdict(found, c->step->name, PAWL_KIND_CHECKPOINT);
+        st = pawl_set_open_index(&set, &c->step->dir, name, &SET_OPTIONS, found, &own);
+    }
     if (!pawl_report_ok(found)) {
         st = pawl_fail_memory(c->err, sizeof(struct pawl_problem));
     } else if (st == PAWL_CORRUPT) {
