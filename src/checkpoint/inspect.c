@@ -41,20 +41,25 @@ kind_of_manifest(const struct pawl_dir *dir, enum pawl_kind *ret_kind, struct pa
     struct pawl_file file = PAWL_FILE_INIT;
     struct pawl_buffer text = PAWL_BUFFER_INIT;
     struct pawl_arena arena = PAWL_ARENA_INIT;
+    struct pawl_error own = PAWL_ERROR_INIT;
     struct pawl_manifest manifest;
 
     *ret_kind = PAWL_KIND_CHECKPOINT;
-    enum pawl_status st = pawl_dir_stat(dir, PAWL_MANIFEST, &stat, err);
-    if (st != PAWL_OK || stat.kind != PAWL_OS_FILE)
-        return st;
-    st = pawl_file_open_in(&file, dir, PAWL_MANIFEST, 0, err);
+    enum pawl_status st = pawl_dir_stat(dir, PAWL_MANIFEST, &stat, &own);
+    if (st == PAWL_OK && stat.kind != PAWL_OS_FILE)
+        return PAWL_OK;
     if (st == PAWL_OK)
-        st = pawl_file_read_all(&file, PAWL_DOCUMENT_BYTES_MAX, &text, err);
-    if (st == PAWL_OK && pawl_manifest_parse(&arena, &manifest, text.data, text.len, NULL) == PAWL_OK &&
-        pawl_str_equal(manifest.kind, PAWL_STR("release")))
+        st = pawl_file_open_in(&file, dir, PAWL_MANIFEST, 0, &own);
+    if (st == PAWL_OK)
+        st = pawl_file_read_all(&file, PAWL_DOCUMENT_BYTES_MAX, &text, &own);
+    if (st == PAWL_OK)
+        st = pawl_manifest_parse(&arena, &manifest, text.data, text.len, &own);
+    if (st == PAWL_OK && pawl_str_equal(manifest.kind, PAWL_STR("release")))
         *ret_kind = PAWL_KIND_RELEASE;
     if (st != PAWL_OK && !pawl_status_is_machine_fault(st))
         st = PAWL_OK;
+    else if (st != PAWL_OK && err != NULL)
+        *err = own;
     pawl_file_release(&file);
     pawl_buffer_release(&text);
     pawl_arena_release(&arena);
@@ -174,10 +179,15 @@ look(struct place *place, struct pawl_str path, struct pawl_error *err)
     place->path = pawl_str_dup(path);
     if (place->path == NULL)
         return pawl_fail_memory(err, path.len);
-    enum pawl_status st = pawl_dir_open_path(&place->dir, place->os, place->path, err);
+    struct pawl_error own = PAWL_ERROR_INIT;
+    enum pawl_status st = pawl_dir_open_path(&place->dir, place->os, place->path, &own);
     if (st == PAWL_OK)
         return kind_of_directory(place, err);
-    return st == PAWL_NO_FILE ? kind_of_file(place, err) : st; /* a file is no directory either */
+    if (st == PAWL_NO_FILE) /* a file is no directory either */
+        return kind_of_file(place, err);
+    if (err != NULL)
+        *err = own;
+    return st;
 }
 
 enum pawl_status

@@ -22,14 +22,18 @@ kind_of_json(const struct pawl_file *file, enum pawl_kind *ret_kind, struct pawl
     enum pawl_kind kind = PAWL_KIND_UNKNOWN;
     if (file->bytes > PAWL_TOKEN_MANIFEST_BYTES_MAX)
         return PAWL_CORRUPT;
-    enum pawl_status st = pawl_file_read_all(file, PAWL_TOKEN_MANIFEST_BYTES_MAX, &text, err);
+    struct pawl_error own = PAWL_ERROR_INIT;
+    enum pawl_status st = pawl_file_read_all(file, PAWL_TOKEN_MANIFEST_BYTES_MAX, &text, &own);
     if (st == PAWL_OK) {
-        if (pawl_index_parse(&arena, &index, text.data, text.len, NULL) == PAWL_OK)
-            kind = PAWL_KIND_SAFETENSORS_INDEX;
-        else if (pawl_token_manifest_parse(&arena, text.data, text.len, &manifest, NULL) == PAWL_OK)
+        kind = PAWL_KIND_SAFETENSORS_INDEX;
+        st = pawl_index_parse(&arena, &index, text.data, text.len, &own);
+        if (st == PAWL_CORRUPT) {
             kind = PAWL_KIND_TOKEN_DIR;
-        st = kind != PAWL_KIND_UNKNOWN ? PAWL_OK : PAWL_CORRUPT;
+            st = pawl_token_manifest_parse(&arena, text.data, text.len, &manifest, &own);
+        }
     }
+    if (st != PAWL_OK && st != PAWL_CORRUPT && err != NULL)
+        *err = own;
     pawl_buffer_release(&text);
     pawl_arena_release(&arena);
     if (st == PAWL_OK)

@@ -46,6 +46,11 @@ enum pawl_status pawl_set_check_finite(const struct pawl_set *set, struct pawl_r
 enum pawl_status pawl_model_choose(const struct pawl_dir_list *list, const char *path, const char **ret_name,
                                    bool *ret_is_index, struct pawl_error *err);
 
+/* pawl_safetensors_write over another table of the system (tests). */
+enum pawl_status pawl_safetensors_write_os(const struct pawl_os *os, struct pawl_str path,
+                                           const struct pawl_tensor *tensors, size_t n,
+                                           const struct pawl_write_options *options, struct pawl_error *err);
+
 /*
  * What an open file is: safetensors, an index, PyTorch, LLMCP35, a token shard, or the manifest of a tokenised data set
  * (PAWL_KIND_TOKEN_DIR). PAWL_CORRUPT with the code of docs/format/pt-archive.md section 1 when it is of no kind.

@@ -187,8 +187,16 @@ is_index_text(const struct pawl_file *file, const char *code, enum pawl_status *
     struct pawl_index index;
     bool is_index = false;
     *ret_st = pawl_file_read_all(file, PAWL_INDEX_BYTES_MAX, &text, err);
-    if (*ret_st == PAWL_OK)
-        is_index = pawl_index_parse(&arena, &index, text.data, text.len, NULL) == PAWL_OK;
+    if (*ret_st == PAWL_OK) {
+        struct pawl_error own = PAWL_ERROR_INIT;
+        enum pawl_status st = pawl_index_parse(&arena, &index, text.data, text.len, &own);
+        is_index = st == PAWL_OK;
+        if (pawl_status_is_machine_fault(st)) {
+            *ret_st = st;
+            if (err != NULL)
+                *err = own;
+        }
+    }
     pawl_buffer_release(&text);
     pawl_arena_release(&arena);
     return is_index;
@@ -228,12 +236,15 @@ open_file_path(const struct pawl_os *os, const char *path, const struct pawl_set
     st = n == 0 ? PAWL_OK : pawl_file_read(&file, 0, look, n, err);
     if (st != PAWL_OK)
         goto out;
-    st = pawl_st_recognise(look, n, file.bytes, &code, err);
+    struct pawl_error said = PAWL_ERROR_INIT;
+    st = pawl_st_recognise(look, n, file.bytes, &code, &said);
     if (st != PAWL_OK) {
         enum pawl_status read_st;
         bool is_index = is_index_text(&file, code, &read_st, err);
         if (read_st != PAWL_OK)
             st = read_st;
+        else if (!is_index && err != NULL)
+            *err = said;
         if (is_index) {
             *ret_kind = PAWL_KIND_SAFETENSORS_INDEX;
             st = open_index_path(os, path, *options, report, set, err);
@@ -279,12 +290,15 @@ pawl_model_open_plain(const struct pawl_os *os, struct pawl_str path, const stru
     set_options.st.warn = warn;
     set_options.st.warn_context = &lint;
 
-    st = pawl_dir_open_path(&dir, os, text, err);
+    struct pawl_error not_dir = PAWL_ERROR_INIT;
+    st = pawl_dir_open_path(&dir, os, text, &not_dir);
     if (st == PAWL_OK) {
         kind = PAWL_KIND_SAFETENSORS_INDEX;
         st = open_directory(&dir, &set_options, &lint, &set, err);
     } else if (st == PAWL_NO_FILE) { /* also of a file */
         st = open_file_path(os, text, &set_options, report, &kind, &set, err);
+    } else if (err != NULL) {
+        *err = not_dir;
     }
     if (st == PAWL_OK)
         st = pawl_set_check_profile(&set, known.profile, err);

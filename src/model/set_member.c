@@ -232,11 +232,12 @@ open_or_follow(struct pawl_file *file, const struct pawl_dir *dir, struct pawl_b
     }
     text[text_len] = '\0';
     struct pawl_str link = pawl_str_make(text, text_len);
-    if (resolve_link(&next, at, link)) {
-        if (!pawl_buffer_terminate(&next)) {
-            st = pawl_fail_memory(err, next.len);
-            goto out;
-        }
+    bool is_inside = resolve_link(&next, at, link);
+    if (!pawl_buffer_terminate(&next)) { /* also where a part was left out for want of memory */
+        st = pawl_fail_memory(err, text_len);
+        goto out;
+    }
+    if (is_inside) {
         struct pawl_buffer old = *name;
         *name = next;
         next = old;

@@ -178,13 +178,12 @@ prepare(struct writing *w, const struct pawl_write_options *options, struct pawl
 }
 
 static enum pawl_status
-write_file(const struct writing *w, const struct pawl_st_plan *plan, const char *path, bool may_replace,
-           struct pawl_error *err)
+write_file(const struct writing *w, const struct pawl_os *os, const struct pawl_st_plan *plan, const char *path,
+           bool may_replace, struct pawl_error *err)
 {
     const struct pawl_tap no_tap = { NULL, NULL };
     struct pawl_publish publish = PAWL_PUBLISH_INIT;
-    enum pawl_status st =
-        pawl_publish_begin(&publish, pawl_os_posix(), path, may_replace, plan->file_bytes, no_tap, err);
+    enum pawl_status st = pawl_publish_begin(&publish, os, path, may_replace, plan->file_bytes, no_tap, err);
     if (st == PAWL_OK)
         st = pawl_writer_add(&publish.writer, plan->prefix.data, plan->prefix.len, err);
     for (size_t i = 0; i < w->n && st == PAWL_OK; i++)
@@ -235,8 +234,8 @@ as_argument(enum pawl_status st, struct pawl_error *err)
 }
 
 enum pawl_status
-pawl_safetensors_write(struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
-                       const struct pawl_write_options *options, struct pawl_error *err)
+pawl_safetensors_write_os(const struct pawl_os *os, struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
+                          const struct pawl_write_options *options, struct pawl_error *err)
 {
     struct pawl_write_options known = PAWL_WRITE_OPTIONS(.align = 0);
     struct writing w = { .given = tensors, .n_given = n, .names = PAWL_NAME_TABLE_INIT };
@@ -262,7 +261,7 @@ pawl_safetensors_write(struct pawl_str path, const struct pawl_tensor *tensors, 
         st = pawl_fail_memory(err, path.len);
         goto out;
     }
-    st = write_file(&w, &plan, path_z, !known.keep_existing, err);
+    st = write_file(&w, os, &plan, path_z, !known.keep_existing, err);
     if (st != PAWL_OK)
         pawl_error_path(err, path);
 out:
@@ -271,4 +270,11 @@ out:
     pawl_name_table_release(&w.names);
     pawl_arena_release(&w.arena);
     return st;
+}
+
+enum pawl_status
+pawl_safetensors_write(struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
+                       const struct pawl_write_options *options, struct pawl_error *err)
+{
+    return pawl_safetensors_write_os(pawl_os_posix(), path, tensors, n, options, err);
 }

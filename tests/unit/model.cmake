@@ -4,3 +4,5 @@ pawl_unit_test(test_split SOURCES unit/test_split.c)
 pawl_unit_test(test_model SOURCES unit/test_model.c)
 pawl_unit_test(test_write SOURCES unit/test_write.c)
 pawl_unit_test(test_kind SOURCES unit/test_kind.c)
+pawl_unit_test(test_model_faults SOURCES unit/test_model_faults.c
+    LIBRARIES pawl_sim -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)

@@ -1,0 +1,1 @@
+pawl_fuzz_target(index SOURCES fuzz/fuzz_index.c)
