@@ -1,4 +1,5 @@
 /* A document: the tokens gathered into a tree. Values of open containers wait on a stack; a closing one takes its own. */
+#include <assert.h>
 #include <stdlib.h>
 #include "formats/json/json.h"
 #include "formats/json/name_table.h"
@@ -85,6 +86,7 @@ push(struct builder *builder, const struct pawl_json_value *value, struct pawl_e
 static enum pawl_status
 close_container(struct builder *builder, struct pawl_error *err)
 {
+    assert(builder->depth > 0); /* the tokenizer ends nothing that it has not begun */
     size_t begin = builder->begins[--builder->depth];
     size_t n = builder->n - begin;
     struct pawl_json_value *container = &builder->stack[begin - 1];
@@ -157,6 +159,7 @@ pawl_json_parse(struct pawl_arena *arena, const void *text, size_t bytes, unsign
         if (value == NULL) {
             st = pawl_fail_memory(err, sizeof *value);
         } else {
+            assert(builder.n == 1);
             *value = builder.stack[0];
             *ret_value = value;
         }
