@@ -1,6 +1,7 @@
 pawl_unit_test(test_ckpt_manifest SOURCES unit/test_ckpt_manifest.c)
 pawl_unit_test(test_examine SOURCES unit/test_examine.c LIBRARIES pawl_sim)
 pawl_unit_test(test_extra_state SOURCES unit/test_extra_state.c)
+pawl_unit_test(test_find SOURCES unit/test_find.c LIBRARIES pawl_sim)
 pawl_unit_test(test_golden_checkpoint SOURCES unit/test_golden_checkpoint.c)
 pawl_unit_test(test_names SOURCES unit/test_names.c)
 pawl_unit_test(test_trainer_state SOURCES unit/test_trainer_state.c)

@@ -21,7 +21,9 @@
 #include "pawl/digest.h"
 #include "sim/simdisk.h"
 
+#ifndef ROOT
 #define ROOT "root"
+#endif
 
 /* The root of a good golden case, durable. */
 static inline struct simdisk *
