@@ -266,13 +266,47 @@ honest_names(void **state)
     }
 }
 
+/* Goal: a table follows its items to other places, hashed or sorted. Method: names in reverse, honest and colliding. */
+static void
+renumbered(void **state)
+{
+    (void)state;
+    enum { N = 9000 };
+    static unsigned char bytes[N][16];
+    static struct pawl_str names[N];
+    static size_t places[N];
+    for (int collide = 0; collide < 2; collide++) {
+        for (uint64_t i = 0; i < N; i++) {
+            uint64_t first = i * UINT64_C(0x9e3779b97f4a7c15) + 1;
+            pawl_put_u64le(bytes[i], first);
+            pawl_put_u64le(bytes[i] + 8, collide ? second_block(first, 777) : i);
+            names[i] = pawl_str_make((const char *)bytes[i], 16);
+            places[i] = N - 1 - i;
+        }
+        struct pawl_name_table table;
+        struct seen seen = { 0 };
+        assert_int_equal(pawl_name_table_build(&table, names, sizeof *names, N, keep_later, &seen, NULL), PAWL_OK);
+        assert_int_equal(table.index_bits == 0, collide);
+        pawl_name_table_renumber(&table, places, sizeof *places);
+        for (size_t i = 0; i < N / 2; i++) {
+            struct pawl_str swap = names[i];
+            names[i] = names[N - 1 - i];
+            names[N - 1 - i] = swap;
+        }
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(pawl_name_table_find(&table, names[i]), i);
+        pawl_name_table_release(&table);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree),          cmocka_unit_test(text_may_go),
         cmocka_unit_test(repeated_keys),   cmocka_unit_test(document_agrees_with_tokenizer),
-        cmocka_unit_test(colliding_names), cmocka_unit_test(honest_names),
+        cmocka_unit_test(colliding_names), cmocka_unit_test(renumbered),
+        cmocka_unit_test(honest_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,6 +196,22 @@ pawl_name_table_release(struct pawl_name_table *table)
     *table = (struct pawl_name_table)PAWL_NAME_TABLE_INIT;
 }
 
+void
+pawl_name_table_renumber(struct pawl_name_table *table, const size_t *places, size_t stride)
+{
+    uint32_t low = index_mask(table);
+    bool is_hashed = table->index_bits != 0;
+    size_t n = table->words == NULL ? 0 : is_hashed ? table->mask + 1 : table->n;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t word = table->words[i];
+        size_t place;
+        if (is_hashed && word == 0)
+            continue;
+        memcpy(&place, (const unsigned char *)places + (is_hashed ? (word & low) - 1 : word) * stride, sizeof place);
+        table->words[i] = is_hashed ? (word & ~low) | (uint32_t)(place + 1) : (uint32_t)place;
+    }
+}
+
 size_t
 pawl_name_table_find(const struct pawl_name_table *table, struct pawl_str name)
 {

@@ -40,6 +40,8 @@ typedef size_t pawl_name_same_fn(void *context, size_t a, size_t b);
 enum pawl_status pawl_name_table_build(struct pawl_name_table *table, const struct pawl_str *first, size_t stride,
                                        size_t n, pawl_name_same_fn *same, void *context, struct pawl_error *err);
 void pawl_name_table_release(struct pawl_name_table *table);
+/* The caller is about to reorder the items: item i goes to the index that lies i * stride bytes behind `places`. */
+void pawl_name_table_renumber(struct pawl_name_table *table, const size_t *places, size_t stride);
 /* The index, PAWL_NAME_TABLE_NONE when there is none. */
 size_t pawl_name_table_find(const struct pawl_name_table *table, struct pawl_str name);
 

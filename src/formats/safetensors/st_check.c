@@ -76,7 +76,10 @@ permute(struct pawl_tensor_info *tensors, struct sort_item *order, size_t n)
     }
 }
 
-/* By (begin, end), ties as in the header. In linear time: there are files whose header is in no order at all. */
+/*
+ * By (begin, end), ties as in the header. In linear time: there are files whose header is in no order at all. The table of
+ * names is built before, while the names still lie in the order of the text, and follows the tensors to their new places.
+ */
 static enum pawl_status
 sort_tensors(struct pawl_st_header *h, struct pawl_error *err)
 {
@@ -88,10 +91,16 @@ sort_tensors(struct pawl_st_header *h, struct pawl_error *err)
         return pawl_fail_memory(err, 2 * n * sizeof *items);
     for (size_t i = 0; i < n; i++)
         items[i] = (struct sort_item){ h->tensors[i].end, i };
-    struct sort_item *by_end = radix_sort(items, items + n, n);
+    struct sort_item *order = radix_sort(items, items + n, n);
     for (size_t i = 0; i < n; i++)
-        by_end[i].key = h->tensors[by_end[i].index].begin;
-    permute(h->tensors, radix_sort(by_end, by_end == items ? items + n : items, n), n);
+        order[i].key = h->tensors[order[i].index].begin;
+    order = radix_sort(order, order == items ? items + n : items, n);
+
+    struct sort_item *places = order == items ? items + n : items; /* by the old index: the new one */
+    for (size_t i = 0; i < n; i++)
+        places[order[i].index].index = i;
+    pawl_name_table_renumber(&h->names, &places[0].index, sizeof places[0]);
+    permute(h->tensors, order, n);
     free(items);
     return PAWL_OK;
 }
@@ -315,11 +324,11 @@ pawl_st_check(struct pawl_st_header *h, const struct pawl_st_options *options, s
 {
     if (options->mode == PAWL_ST_LINT)
         pawl_st_lint_tensors(h, options);
-    enum pawl_status st = sort_tensors(h, err);
-    if (st == PAWL_OK)
-        st = check_names(h, options, err);
+    enum pawl_status st = check_names(h, options, err);
     if (st == PAWL_OK)
         st = check_metadata(h, options, err);
+    if (st == PAWL_OK)
+        st = sort_tensors(h, err);
     uint64_t start = 0;
     for (size_t i = 0; i < h->n && st == PAWL_OK; i++) {
         st = check_tensor(h, i, start, err);
