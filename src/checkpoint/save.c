@@ -8,6 +8,7 @@
  *   SAVE_EXCHANGED  step-N is new, step-N.tmp the old          exchange again, sync, remove
  *   SAVE_SET_ASIDE  step-N.prev is the old, no step-N          rename it back, sync; then as SAVE_NOTHING
  *   SAVE_BY_PREV    step-N is new, step-N.prev the old         rename both back, sync, remove
+ *   SAVE_UNKNOWN    nobody can say which is which              leave both
  *
  * Where the sync of taking back fails, nobody knows which names the disk has, so nothing is removed: what is there is whole under every name,
  * and the next save settles the root first. Once LATEST has changed, a save is not taken back.
@@ -27,7 +28,7 @@
 /* An exchange that was interrupted is tried again this often. */
 #define EXCHANGES_MAX 16
 
-enum save_state { SAVE_NOTHING, SAVE_FRESH, SAVE_EXCHANGED, SAVE_SET_ASIDE, SAVE_BY_PREV };
+enum save_state { SAVE_NOTHING, SAVE_FRESH, SAVE_EXCHANGED, SAVE_SET_ASIDE, SAVE_BY_PREV, SAVE_UNKNOWN };
 
 struct save {
     struct pawl_run *run;
@@ -190,19 +191,27 @@ write_files(struct save *save, struct pawl_error *err)
 
 /* ---- 4: the name ---- */
 
-/* Change the places of step-N and step-N.tmp, once. An interrupted exchange may have been made: what is under the name tells. */
+/*
+ * Change the places of step-N and step-N.tmp, once. An exchange that was answered with an error may have been made all the same (an
+ * interrupted call, a server whose answer was lost): what is under the name tells. *ret_is_known: the answer is the truth.
+ */
 static enum pawl_status
-exchange(const struct save *save, struct pawl_error *err)
+exchange(const struct save *save, bool *ret_is_known, struct pawl_error *err)
 {
     struct pawl_os_stat before, after;
+    *ret_is_known = true;
     enum pawl_status st = pawl_dir_stat(save->root, save->tmp, &before, err);
     for (unsigned tries = 0; st == PAWL_OK; tries++) {
         st = pawl_dir_rename(save->root, save->tmp, save->name, PAWL_OS_EXCHANGE, err);
-        if (st != PAWL_INTERRUPTED || tries == EXCHANGES_MAX)
+        if (st == PAWL_OK || st == PAWL_UNSUPPORTED)
             return st;
-        st = pawl_dir_stat(save->root, save->name, &after, err);
-        if (st == PAWL_OK && after.device == before.device && after.inode == before.inode)
+        *ret_is_known = pawl_dir_stat(save->root, save->name, &after, NULL) == PAWL_OK;
+        if (!*ret_is_known)
+            return st;
+        if (after.device == before.device && after.inode == before.inode)
             return PAWL_OK;
+        if (st == PAWL_INTERRUPTED && tries < EXCHANGES_MAX)
+            st = PAWL_OK;
     }
     return st;
 }
@@ -242,9 +251,12 @@ publish(struct save *save, struct pawl_error *err)
         if (st == PAWL_OK)
             save->state = SAVE_FRESH;
     } else if (st == PAWL_OK) {
-        st = exchange(save, err);
+        bool is_known;
+        st = exchange(save, &is_known, err);
         if (st == PAWL_OK)
             save->state = SAVE_EXCHANGED;
+        else if (!is_known)
+            save->state = SAVE_UNKNOWN;
         else if (st == PAWL_UNSUPPORTED)
             st = replace_by_prev(save, err);
     }
@@ -263,9 +275,13 @@ rename_back(struct save *save)
     case SAVE_FRESH:
         st = pawl_dir_rename(save->root, save->name, save->tmp, PAWL_OS_REPLACE, NULL);
         break;
-    case SAVE_EXCHANGED:
-        st = exchange(save, NULL);
+    case SAVE_UNKNOWN:
+        return PAWL_IO;
+    case SAVE_EXCHANGED: {
+        bool is_known;
+        st = exchange(save, &is_known, NULL);
         break;
+    }
     case SAVE_BY_PREV:
         st = pawl_dir_rename(save->root, save->name, save->tmp, PAWL_OS_REPLACE, NULL);
         if (st != PAWL_OK)
@@ -287,12 +303,9 @@ static void
 take_back(struct save *save)
 {
     pawl_dir_release(&save->dir);
-    if (rename_back(save) != PAWL_OK) {
-        save->run->is_unsettled = true;
-        return;
-    }
-    if (save->has_tmp && pawl_dir_remove_tree(save->root, save->tmp, NULL) != PAWL_OK)
-        save->run->is_unsettled = true;
+    save->run->is_unsettled = true;
+    if (rename_back(save) == PAWL_OK && save->has_tmp)
+        (void)pawl_dir_remove_tree(save->root, save->tmp, NULL); /* what stays is stale, and goes with the next save */
 }
 
 /* ---- 5 and 6: LATEST ---- */

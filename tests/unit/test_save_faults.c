@@ -2,6 +2,7 @@
 #include "unit/save_support.h"
 
 #include <errno.h>
+#include "sim/faultos.h"
 
 /* A root as it is before, and a save into it. */
 struct scenario {
@@ -210,6 +211,55 @@ all_operations_fail_from_then_on(void **state)
     }
 }
 
+/*
+ * Goal: a call that was made and then denied (an answer got lost, a signal came late) costs no step. Method: the n-th rename, creation
+ * or removal is made and answers an error; the newest step is the old or the new one, and the next save works.
+ */
+static void
+calls_are_made_and_denied(void **state)
+{
+    (void)state;
+    const enum sim_op ops[] = { SIM_RENAME,      SIM_DIR_CREATE, SIM_FILE_CREATE,
+                                SIM_REMOVE_FILE, SIM_REMOVE_DIR, SIM_DIR_SYNC };
+    const int codes[] = { EINTR, EIO, ENOENT };
+    for (size_t s = 0; s < SCENARIOS; s++) {
+        const struct scenario *scenario = &scenarios[s];
+        struct simdisk *model = disk_of(scenario);
+        struct expected expected = expect(scenario);
+        struct toy toy;
+        toy_init(&toy, 0);
+        for (size_t c = 0; c < 18; c++) {
+            bool was_met = true;
+            for (unsigned nth = 0; was_met; nth++) {
+                struct simdisk *disk = simdisk_clone(model);
+                char *text = NULL;
+                simdisk_lack(disk, scenario->lacking);
+                struct faultos *faults = faultos_new(simdisk_os(disk));
+                struct pawl_run *run = open_run(faultos_os(faults), PAWL_RUN_OPTIONS(.keep = scenario->keep));
+                toy_set(&toy, scenario->save.version);
+                faultos_fail_after(faults, ops[c / 3], nth, codes[c % 3]);
+                enum pawl_status st = pawl_run_save(run, toy.state, scenario->save.step, NULL, NULL);
+                was_met = faultos_was_met(faults);
+                faultos_fail_after(faults, SIM_ANY, 100000000, EIO);
+                assert_root_holds(simdisk_os(disk));
+                int64_t step = newest_of(simdisk_os(disk), disk, &text);
+                bool is_new = step == scenario->save.step && text != NULL && strcmp(text, expected.new_manifest) == 0;
+                bool is_old = step == expected.old_step &&
+                              (text == NULL ? expected.old_manifest == NULL : strcmp(text, expected.old_manifest) == 0);
+                assert_true(is_new || (is_old && st != PAWL_OK));
+                free(text);
+                assert_next_save_works(disk, run, &toy);
+                faultos_free(faults);
+                simdisk_free(disk);
+            }
+        }
+        toy_release(&toy);
+        free(expected.old_manifest);
+        free(expected.new_manifest);
+        simdisk_free(model);
+    }
+}
+
 /* Goal: a root is opened or not; whatever fails, nothing leaks and the next attempt works. */
 static void
 opening_fails_at_every_call(void **state)
@@ -271,9 +321,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_operation_fails),
-        cmocka_unit_test(all_operations_fail_from_then_on),
-        cmocka_unit_test(opening_fails_at_every_call),
+        cmocka_unit_test(one_operation_fails),       cmocka_unit_test(all_operations_fail_from_then_on),
+        cmocka_unit_test(calls_are_made_and_denied), cmocka_unit_test(opening_fails_at_every_call),
         cmocka_unit_test(failed_sync_is_final),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "unit/save_support.h"
 
 #include <errno.h>
+#include "sim/faultos.h"
 
 #define SAVES_MAX 6
 
@@ -22,12 +23,12 @@ struct story {
 };
 
 static const struct story stories[] = {
-    { "a fresh root", { { 0, 0 } }, 0, 0, 0, { { 1, 1 }, { 2, 2 } }, 2, 15 },
-    { "replacing by exchange", { { 1, 1 } }, 1, 0, 0, { { 2, 2 }, { 2, 3 }, { 1, 4 } }, 3, 15 },
-    { "replacing by .prev", { { 1, 1 } }, 1, SIM_EXCHANGE, 0, { { 2, 2 }, { 2, 3 }, { 2, 4 } }, 3, 15 },
-    { "the only step, by .prev", { { 1, 1 } }, 1, SIM_EXCHANGE, 1, { { 1, 2 }, { 1, 3 } }, 2, 15 },
-    { "keep 1", { { 1, 1 }, { 2, 2 } }, 2, 0, 1, { { 3, 3 }, { 4, 4 }, { 5, 5 } }, 3, 15 },
-    { "keep 2 and no no-replace", { { 1, 1 }, { 2, 2 } }, 2, SIM_NO_REPLACE, 2, { { 3, 3 }, { 4, 4 } }, 2, 15 },
+    { "a fresh root", { { 0, 0 } }, 0, 0, 0, { { 1, 1 }, { 2, 2 } }, 2, 8 },
+    { "replacing by exchange", { { 1, 1 } }, 1, 0, 0, { { 2, 2 }, { 2, 3 }, { 1, 4 } }, 3, 8 },
+    { "replacing by .prev", { { 1, 1 } }, 1, SIM_EXCHANGE, 0, { { 2, 2 }, { 2, 3 }, { 2, 4 } }, 3, 8 },
+    { "the only step, by .prev", { { 1, 1 } }, 1, SIM_EXCHANGE, 1, { { 1, 2 }, { 1, 3 } }, 2, 8 },
+    { "keep 1", { { 1, 1 }, { 2, 2 } }, 2, 0, 1, { { 3, 3 }, { 4, 4 }, { 5, 5 } }, 3, 8 },
+    { "keep 2 and no no-replace", { { 1, 1 }, { 2, 2 } }, 2, SIM_NO_REPLACE, 2, { { 3, 3 }, { 4, 4 } }, 2, 8 },
 };
 #define STORIES (sizeof stories / sizeof *stories)
 
@@ -64,14 +65,14 @@ disk_of(const struct story *story)
 
 /* Live the story. Returns how many of its saves were reported durable; marks each in the trace. */
 static size_t
-live(const struct story *story, struct simdisk *disk)
+live(const struct story *story, struct simdisk *disk, const struct pawl_os *os)
 {
     struct pawl_run *run = NULL;
     struct pawl_run_options options = PAWL_RUN_OPTIONS(.keep = story->keep);
     struct toy toy;
     size_t durable = 0;
     toy_init(&toy, 0);
-    if (pawl_run_open_os(simdisk_os(disk), PAWL_STR(ROOT), &options, &run, NULL) == PAWL_OK) {
+    if (pawl_run_open_os(os, PAWL_STR(ROOT), &options, &run, NULL) == PAWL_OK) {
         for (size_t i = 0; i < story->n_saves; i++) {
             toy_set(&toy, story->saves[i].version);
             if (pawl_run_save(run, toy.state, story->saves[i].step, NULL, NULL) != PAWL_OK)
@@ -147,7 +148,7 @@ power_is_lost_at_every_call(void **state)
                 struct simdisk *disk = simdisk_clone(model);
                 simdisk_lack(disk, story->lacking);
                 simdisk_cut_power_at(disk, nth);
-                size_t durable = live(story, disk);
+                size_t durable = live(story, disk, simdisk_os(disk));
                 was_cut = simdisk_reboot(disk, seed * 1000 + nth);
                 cuts++;
                 check_load(story, disk, durable, "cut at a call");
@@ -170,11 +171,11 @@ power_is_lost_again(void **state)
         const struct story *story = &stories[s];
         struct simdisk *model = disk_of(story);
         bool was_cut = true;
-        for (unsigned nth = 0; was_cut; nth += 3) {
+        for (unsigned nth = 0; was_cut; nth += 5) {
             struct simdisk *disk = simdisk_clone(model);
             simdisk_lack(disk, story->lacking);
             simdisk_cut_power_at(disk, nth);
-            size_t durable = live(story, disk);
+            size_t durable = live(story, disk, simdisk_os(disk));
             was_cut = simdisk_reboot(disk, nth);
             for (unsigned second = 0; second < 90; second += 1 + (nth + second) % 5) {
                 struct simdisk *again = simdisk_clone(disk);
@@ -228,7 +229,7 @@ failure_then_power_loss(void **state)
                     struct simdisk *disk = simdisk_clone(model);
                     simdisk_lack(disk, story->lacking);
                     simdisk_fail(disk, SIM_ANY, nth, which == 0 ? 0 : 1000000, EIO);
-                    size_t durable = live(story, disk);
+                    size_t durable = live(story, disk, simdisk_os(disk));
                     was_met = simdisk_fault_was_met(disk);
                     (void)simdisk_reboot(disk, seed + 10 * nth);
                     check_load(story, disk, durable, "cut after a failure");
@@ -236,6 +237,56 @@ failure_then_power_loss(void **state)
                         check_recovery(story, disk);
                     simdisk_free(disk);
                 }
+            }
+        }
+        simdisk_free(model);
+    }
+}
+
+/*
+ * Goal: a process is killed, another goes on with what it sees, and then power is lost: what one sees after a kill need not be
+ * what the disk has. Method: no call reaches the disk from the n-th on, as if the process were gone; a new one saves and is cut at its k-th call.
+ */
+static void
+kill_then_power_loss(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < STORIES; s++) {
+        const struct story *story = &stories[s];
+        struct simdisk *model = disk_of(story);
+        bool was_met = true;
+        for (unsigned nth = 0; was_met; nth++) {
+            for (unsigned second = nth % 5; second < 70; second += 5) {
+                struct simdisk *disk = simdisk_clone(model);
+                struct toy toy;
+                struct pawl_run *run = NULL;
+                struct pawl_run_options options = PAWL_RUN_OPTIONS(.keep = story->keep);
+                char problem[256];
+                char *text = NULL;
+                simdisk_lack(disk, story->lacking);
+                struct faultos *faults = faultos_new(simdisk_os(disk));
+                faultos_fail(faults, SIM_ANY, nth, 1000000, ENODEV);
+                size_t durable = live(story, disk, faultos_os(faults));
+                was_met = faultos_was_met(faults);
+                faultos_free(faults);
+                toy_init(&toy, 7);
+                simdisk_cut_power_at(disk, second);
+                bool is_durable = pawl_run_open_os(simdisk_os(disk), PAWL_STR(ROOT), &options, &run, NULL) == PAWL_OK &&
+                                  pawl_run_save(run, toy.state, 7, NULL, NULL) == PAWL_OK;
+                (void)pawl_run_close(run, NULL);
+                bool was_cut = simdisk_reboot(disk, nth * 100 + second);
+                check_root(simdisk_os(disk), problem, sizeof problem);
+                if (problem[0] != '\0')
+                    fail_msg("%s, killed at %u, cut at %u: %s", story->name, nth, second, problem);
+                int64_t step = newest_of(simdisk_os(disk), disk, &text);
+                assert_true(!is_durable || step == 7);
+                if (step != 7)
+                    check_load(story, disk, durable, "cut after a kill");
+                free(text);
+                toy_release(&toy);
+                simdisk_free(disk);
+                if (!was_cut)
+                    break;
             }
         }
         simdisk_free(model);
@@ -255,7 +306,7 @@ every_crash_state(void **state)
     for (size_t s = 0; s < STORIES; s++) {
         const struct story *story = &stories[s];
         struct simdisk *disk = disk_of(story);
-        (void)live(story, disk);
+        (void)live(story, disk, simdisk_os(disk));
         size_t durable = 0;
         for (size_t prefix = 0; prefix <= simdisk_trace_len(disk); prefix++) {
             unsigned char fates[256];
@@ -311,7 +362,7 @@ keep_one_always_has_one(void **state)
         if (story->keep != 1)
             continue;
         struct simdisk *disk = disk_of(story);
-        (void)live(story, disk);
+        (void)live(story, disk, simdisk_os(disk));
         for (size_t prefix = 0; prefix <= simdisk_trace_len(disk); prefix++) {
             size_t n = simdisk_pending(disk, prefix, NULL, 0);
             struct simdisk *after = simdisk_build_state(disk, prefix, NULL, n, 1); /* all that can be lost is */
@@ -329,8 +380,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(power_is_lost_at_every_call), cmocka_unit_test(power_is_lost_again),
-        cmocka_unit_test(failure_then_power_loss),     cmocka_unit_test(every_crash_state),
-        cmocka_unit_test(keep_one_always_has_one),
+        cmocka_unit_test(failure_then_power_loss),     cmocka_unit_test(kill_then_power_loss),
+        cmocka_unit_test(every_crash_state),           cmocka_unit_test(keep_one_always_has_one),
     };
     return cmocka_run_group_tests(tests, NULL, free_manifests);
 }
