@@ -29,6 +29,7 @@ struct packing {
     unsigned char *chunk;            /* CHUNK_BYTES */
     uint32_t *ids;                   /* IDS_STEP */
     size_t n_ids;
+    unsigned char tokenizer_digest[32], corpus_digest[32]; /* the writer's options point here */
 };
 
 /* One FILE, read from its beginning to its end, once. */
@@ -446,9 +447,9 @@ survey(struct packing *p, uint64_t *ret_vocabulary, unsigned *ret_width, struct 
     return st;
 }
 
-/* What the manifest says, and the width, by the table of the page. `digest` outlives the options. */
+/* What the manifest says, and the width, by the table of the page. */
 static enum pawl_status
-complete_options(struct packing *p, unsigned char digest[32], unsigned char corpus[32], struct pawl_error *err)
+complete_options(struct packing *p, struct pawl_error *err)
 {
     struct pawl_token_writer_options *writer = &p->opt.writer;
     uint64_t named = 0;
@@ -463,10 +464,10 @@ complete_options(struct packing *p, unsigned char digest[32], unsigned char corp
         for (unsigned i = 0; i < BYTES_VOCABULARY; i++)
             all[i] = (unsigned char)i;
         writer->tokenizer_id = PAWL_STR("bytes");
-        writer->tokenizer_sha256 = digest;
+        writer->tokenizer_sha256 = p->tokenizer_digest;
         st = choose_bytes_vocabulary(writer, err);
         if (st == PAWL_OK)
-            st = pawl_sha256_of(all, sizeof all, digest, err);
+            st = pawl_sha256_of(all, sizeof all, p->tokenizer_digest, err);
     } else {
         if (writer->vocabulary == 0)
             writer->vocabulary = named;
@@ -474,13 +475,13 @@ complete_options(struct packing *p, unsigned char digest[32], unsigned char corp
         if (writer->width == 0 && width != 0 && !is_small)
             writer->width = (uint8_t)width;
         if (p->opt.tokenizer_file.len != 0) {
-            st = hash_path(p->opt.tokenizer_file, digest, err);
-            writer->tokenizer_sha256 = digest;
+            st = hash_path(p->opt.tokenizer_file, p->tokenizer_digest, err);
+            writer->tokenizer_sha256 = p->tokenizer_digest;
         }
     }
     if (st == PAWL_OK && p->opt.corpus_manifest.len != 0) {
-        st = hash_path(p->opt.corpus_manifest, corpus, err);
-        writer->corpus_sha256 = corpus;
+        st = hash_path(p->opt.corpus_manifest, p->corpus_digest, err);
+        writer->corpus_sha256 = p->corpus_digest;
     }
     return st;
 }
@@ -553,10 +554,9 @@ keep_result(const struct pawl_token_file *files, size_t n, struct pawl_packed **
 static enum pawl_status
 pack_all(struct packing *p, struct pawl_str directory, struct pawl_packed **ret_packed, struct pawl_error *err)
 {
-    unsigned char tokenizer[32], corpus[32];
     const struct pawl_token_file *files = NULL;
     size_t n_files = 0;
-    enum pawl_status st = complete_options(p, tokenizer, corpus, err);
+    enum pawl_status st = complete_options(p, err);
     if (st == PAWL_OK && p->opt.writer.corpus_sha256 == NULL) {
         st = pawl_sha256_new(&p->file_hash, err);
         if (st == PAWL_OK)
@@ -570,8 +570,8 @@ pack_all(struct packing *p, struct pawl_str directory, struct pawl_packed **ret_
     for (size_t i = 0; i < p->n && st == PAWL_OK; i++)
         st = pack_file(p, p->paths[i], err);
     if (st == PAWL_OK && p->corpus_hash != NULL) {
-        pawl_sha256_finish(p->corpus_hash, corpus);
-        pawl_token_writer_corpus(p->writer, corpus);
+        pawl_sha256_finish(p->corpus_hash, p->corpus_digest);
+        pawl_token_writer_corpus(p->writer, p->corpus_digest);
     }
     if (st == PAWL_OK)
         st = pawl_token_writer_finish(p->writer, &files, &n_files, err);

@@ -1,5 +1,6 @@
 #include "stream/stream_document.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/arena.h"
@@ -424,6 +425,7 @@ compare_shard(const struct pawl_stream *stream, size_t i, const struct pawl_json
 static enum pawl_status
 compare(const struct pawl_stream *stream, const struct document *doc, struct pawl_error *err)
 {
+    assert(doc->shards != NULL); /* a document that was read has a list of them */
     if (doc->shards->n != stream->n)
         return pawl_fail(err, PAWL_MISMATCH, "mismatch", "another data set: it had %zu shards, now it has %zu",
                          doc->shards->n, stream->n);
@@ -443,7 +445,7 @@ enum pawl_status
 pawl_stream_check_document(const struct pawl_stream *stream, const void *text, size_t bytes, struct pawl_error *err)
 {
     struct pawl_arena arena = PAWL_ARENA_INIT;
-    struct document doc;
+    struct document doc = { .window = 0 };
     enum pawl_status st = read_document(&arena, text, bytes, &doc, err);
     if (st == PAWL_OK)
         st = compare(stream, &doc, err);
@@ -456,7 +458,7 @@ pawl_stream_restore_document(struct pawl_stream *stream, const void *text, size_
                              struct pawl_error *err)
 {
     struct pawl_arena arena = PAWL_ARENA_INIT;
-    struct document doc;
+    struct document doc = { .window = 0 };
     enum pawl_status st = read_document(&arena, text, bytes, &doc, err);
     if (st != PAWL_OK)
         goto out;

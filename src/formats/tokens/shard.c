@@ -137,6 +137,14 @@ typedef int32_t lanes_32 __attribute__((vector_size(16)));
 #define SCAN_BLOCK_BYTES 4096
 
 static bool
+is_any_set(const void *lanes)
+{
+    uint64_t words[2];
+    memcpy(words, lanes, sizeof words);
+    return (words[0] | words[1]) != 0;
+}
+
+static bool
 block_is_beyond_16(const unsigned char *block, uint16_t last)
 {
     const int16_t half = INT16_MIN;
@@ -147,8 +155,7 @@ block_is_beyond_16(const unsigned char *block, uint16_t last)
         memcpy(&lanes, block + at, sizeof lanes);
         hits |= (lanes ^ half) > limit;
     }
-    static const lanes_16 none = { 0 };
-    return memcmp(&hits, &none, sizeof hits) != 0;
+    return is_any_set(&hits);
 }
 
 static bool
@@ -162,8 +169,7 @@ block_is_beyond_32(const unsigned char *block, uint32_t last)
         memcpy(&lanes, block + at, sizeof lanes);
         hits |= (lanes ^ half) > limit;
     }
-    static const lanes_32 none = { 0 };
-    return memcmp(&hits, &none, sizeof hits) != 0;
+    return is_any_set(&hits);
 }
 
 uint64_t
