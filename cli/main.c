@@ -1,4 +1,5 @@
 /* pawl(1): finds the verb, reads its flags, runs it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -239,9 +240,6 @@ run_verb(const struct verb *verb, const struct line *line)
     }
     st = output_begin(&out, verb->name, &arguments, &err);
     status = st == PAWL_OK ? verb->run(&arguments, &out) : output_error(&out, NULL, &err);
-    /* What could not be printed was not done, whatever the verb says. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_FINE)
-        status = EXIT_AGAIN;
     say_cost(&out, &began);
     output_release(&out);
     options_release(&arguments);
@@ -265,5 +263,11 @@ main(int argc, char **argv)
     else
         status = run_without_verb(&line);
     free(line.words);
+    /* What could not be printed was not done, whatever the verb says; a verb that said so has its status already. */
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == EXIT_FINE) {
+        (void)fprintf(stderr, "pawl: standard output: write: %s\n", strerror(errno != 0 ? errno : EIO));
+        status = EXIT_AGAIN;
+    }
     return status;
 }

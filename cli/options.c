@@ -233,6 +233,13 @@ unknown_flag(const struct option_table *table, const char *word, size_t len, str
     return st;
 }
 
+/* "-5:" is a word: no flag begins with a digit. "-" is one too. */
+static bool
+is_flag(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' && (word[1] < '0' || word[1] > '9');
+}
+
 /* Where a flag that takes a value as its own word has it. The number of words it took besides its own. */
 static enum pawl_status
 read_flag(const struct option *option, const char *equals, const char *const *next, size_t n_next,
@@ -246,14 +253,14 @@ read_flag(const struct option *option, const char *equals, const char *const *ne
     if (equals != NULL)
         return set_value(option, equals + 1, arguments, err);
     if (option->type == OPTION_MAYBE) {
-        bool has_value = n_next > 0 && next[0][0] != '-';
+        bool has_value = n_next > 0 && !is_flag(next[0]);
         *ret_taken = has_value;
         return set_value(option, has_value ? next[0] : NULL, arguments, err);
     }
     if (option->type == OPTION_WORDS) {
         size_t n = 0;
         enum pawl_status st = PAWL_OK;
-        while (st == PAWL_OK && n < n_next && (next[n][0] != '-' || next[n][1] == '\0'))
+        while (st == PAWL_OK && n < n_next && !is_flag(next[n]))
             st = set_value(option, next[n++], arguments, err);
         *ret_taken = n;
         if (st == PAWL_OK && n == 0)
@@ -275,7 +282,7 @@ options_read(const struct option_table *table, const char *const *words, size_t 
     enum pawl_status st = PAWL_OK;
     for (size_t i = 0; i < n && st == PAWL_OK; i++) {
         const char *word = words[i];
-        if (flags_end || word[0] != '-' || word[1] == '\0') {
+        if (flags_end || !is_flag(word)) {
             st = add_word(&arguments->paths, word, err);
             continue;
         }

@@ -44,7 +44,7 @@ output_end(struct output *out, struct pawl_error *err)
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno == EPIPE) /* nobody reads any more: as quiet as SIGPIPE would be */
             return PAWL_OK;
-        return fault_os(err, errno != 0 ? errno : EIO, NULL, "write to standard output");
+        return fault_os(err, errno != 0 ? errno : EIO, "standard output", "write");
     }
     return PAWL_OK;
 }

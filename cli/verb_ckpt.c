@@ -56,7 +56,7 @@ print_steps(const struct output *out, const char *latest, const struct pawl_verd
     if (n > 0) {
         text_color(out, "1");
         text_pad("name", columns);
-        (void)printf("  %12s  %-10s\n", "bytes", "complete");
+        (void)printf("  %12s  complete\n", "bytes");
         text_plain(out);
     }
     for (size_t i = 0; i < n; i++) {

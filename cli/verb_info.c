@@ -112,11 +112,21 @@ trust_of(const struct arguments *arguments)
     return size_only ? PAWL_TRUST_SIZE_ONLY : PAWL_TRUST_FULL;
 }
 
+/* Complete, or with what it is not complete for: then the weights, when they can be had. */
 static enum pawl_status
 gather_checkpoint(struct facts *facts, const struct arguments *arguments, struct pawl_error *err)
 {
-    struct pawl_ckpt_options options = PAWL_CKPT_OPTIONS(.trust = trust_of(arguments), .weights_only = 1);
-    enum pawl_status st = pawl_ckpt_open(pawl_str_z(facts->path), &options, &facts->ckpt, &facts->report, err);
+    struct pawl_str path = pawl_str_z(facts->path);
+    struct pawl_ckpt_options options = PAWL_CKPT_OPTIONS(.trust = trust_of(arguments));
+    enum pawl_status st = pawl_ckpt_open(path, &options, &facts->ckpt, &facts->report, err);
+    if (st == PAWL_INCOMPLETE) {
+        struct pawl_report *reasons = facts->report;
+        facts->report = NULL;
+        options.weights_only = 1;
+        st = pawl_ckpt_open(path, &options, &facts->ckpt, &facts->report, err);
+        pawl_report_free(facts->report);
+        facts->report = reasons;
+    }
     if (st != PAWL_OK)
         return st;
     facts->model = pawl_ckpt_model(facts->ckpt);
@@ -135,7 +145,7 @@ gather_run(struct facts *facts, const struct arguments *arguments, struct pawl_e
     const struct pawl_verdict *steps = pawl_report_verdicts(facts->report, &n);
     for (size_t i = 0; i < n; i++)
         facts->bytes += steps[i].bytes;
-    struct pawl_ckpt_options options = PAWL_CKPT_OPTIONS(.trust = trust_of(arguments), .weights_only = 1);
+    struct pawl_ckpt_options options = PAWL_CKPT_OPTIONS(.trust = trust_of(arguments));
     st = pawl_ckpt_open_newest(root, &options, &facts->ckpt, NULL, err);
     if (st == PAWL_NOT_FOUND || st == PAWL_NONE_COMPLETE)
         return PAWL_OK;
@@ -351,7 +361,10 @@ write_checkpoint_details(struct pawl_json *json, const struct facts *facts)
     json_bool(json, "complete", pawl_ckpt_is_complete(facts->ckpt));
     json_problems(json, "reasons", n > 0 ? verdicts[0].problems : NULL, n > 0 ? verdicts[0].n_problems : 0);
     write_trainer_state(json, facts->ckpt);
-    json_text(json, "optimizer", pawl_ckpt_optimizer_name(facts->ckpt));
+    if (pawl_ckpt_is_complete(facts->ckpt))
+        json_text(json, "optimizer", pawl_ckpt_optimizer_name(facts->ckpt));
+    else
+        json_null(json, "optimizer");
     struct pawl_str state = pawl_ckpt_optimizer_state(facts->ckpt);
     pawl_json_add_key_z(json, "optimizer_state");
     if (state.data != NULL)
@@ -495,9 +508,11 @@ print_checkpoint(const struct output *out, const struct facts *facts)
                        state->cursor_offset);
         print_line(out, "cursor", text);
     }
-    char *name = text_name(pawl_ckpt_optimizer_name(facts->ckpt));
-    print_line(out, "optimizer", name);
-    free(name);
+    if (is_complete) {
+        char *name = text_name(pawl_ckpt_optimizer_name(facts->ckpt));
+        print_line(out, "optimizer", name);
+        free(name);
+    }
     struct pawl_str optimizer = pawl_ckpt_optimizer_state(facts->ckpt);
     if (optimizer.data != NULL) {
         char *shown = text_name(optimizer);

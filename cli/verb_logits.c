@@ -54,7 +54,7 @@ run(const struct arguments *a, struct output *out)
         out->is_json = true; /* the answer is a document, asked for or not */
         st = output_end(out, &err);
     }
-    return st == PAWL_OK ? EXIT_FINE : output_error(out, a->model, &err);
+    return st == PAWL_OK ? EXIT_FINE : output_error(out, st == PAWL_ARGUMENT ? NULL : a->model, &err);
 }
 
 static const struct option options[] = {

@@ -321,10 +321,15 @@ parse_slice(const char *slice, uint64_t n, uint64_t *ret_begin, uint64_t *ret_en
 }
 
 static enum pawl_status
-print_ids(const uint32_t *ids, size_t n, bool as_bytes, uint64_t position, struct pawl_error *err)
+print_ids(struct output *out, const uint32_t *ids, size_t n, bool as_bytes, uint64_t position, struct pawl_error *err)
 {
     char text[CAT_IDS * 11];
     size_t used = 0;
+    if (out->is_json) {
+        for (size_t i = 0; i < n; i++)
+            pawl_json_add_u64(out->json, ids[i]);
+        return PAWL_OK;
+    }
     for (size_t i = 0; i < n; i++) {
         if (!as_bytes) {
             used += (size_t)snprintf(text + used, sizeof text - used, "%" PRIu32 "\n", ids[i]);
@@ -342,8 +347,8 @@ print_ids(const uint32_t *ids, size_t n, bool as_bytes, uint64_t position, struc
 
 /* Print [begin, end) of one shard. */
 static enum pawl_status
-cat_shard(const struct pawl_shard *shard, uint64_t begin, uint64_t end, bool as_bytes, uint64_t position,
-          struct pawl_error *err)
+cat_shard(struct output *out, const struct pawl_shard *shard, uint64_t begin, uint64_t end, bool as_bytes,
+          uint64_t position, struct pawl_error *err)
 {
     uint32_t ids[CAT_IDS];
     enum pawl_status st = PAWL_OK;
@@ -351,7 +356,7 @@ cat_shard(const struct pawl_shard *shard, uint64_t begin, uint64_t end, bool as_
         size_t n = end - begin < CAT_IDS ? (size_t)(end - begin) : CAT_IDS;
         st = pawl_shard_read(shard, begin, n, ids, err);
         if (st == PAWL_OK)
-            st = print_ids(ids, n, as_bytes, position, err);
+            st = print_ids(out, ids, n, as_bytes, position, err);
         begin += n;
         position += n;
     }
@@ -365,7 +370,9 @@ cat(const struct arguments *a, struct output *out, struct pawl_error *err)
     struct pawl_token_files *files = NULL;
     struct pawl_shard **shards = NULL;
     size_t n = 0, opened = 0;
-    uint64_t total = 0, begin, end;
+    uint64_t total = 0, begin = 0, end = 0;
+    if (out->is_json && a->as_bytes)
+        return usage(err, "--bytes and --json exclude each other");
     enum pawl_status st = pawl_token_files_open(&path, 1, pawl_str_z(a->split), &files, err);
     if (st != PAWL_OK)
         return st;
@@ -384,19 +391,28 @@ cat(const struct arguments *a, struct output *out, struct pawl_error *err)
     if (st == PAWL_OK)
         st = parse_slice(a->paths.n > 1 ? a->paths.items[1] : NULL, total, &begin, &end, err);
     uint64_t before = 0;
+    if (out->is_json) {
+        pawl_json_add_object(out->json);
+        json_bool(out->json, "ok", true);
+        json_text_z(out->json, "path", a->paths.items[0]);
+        json_array(out->json, "ids");
+    }
     for (size_t i = 0; i < opened && st == PAWL_OK; i++) {
         uint64_t ids = pawl_shard_info(shards[i]).ids, from = begin > before ? begin - before : 0;
         uint64_t to = end > before ? end - before : 0;
         to = to < ids ? to : ids;
         if (from < to)
-            st = cat_shard(shards[i], from, to, a->as_bytes, before + from, err);
+            st = cat_shard(out, shards[i], from, to, a->as_bytes, before + from, err);
         before += ids;
     }
     for (size_t i = 0; i < opened; i++)
         pawl_shard_close(shards[i]);
     free(shards);
     pawl_token_files_close(files);
-    out->is_json = false; /* ids are the data: there is no document besides them */
+    if (out->is_json) {
+        pawl_json_end_array(out->json);
+        pawl_json_end_object(out->json);
+    }
     return st == PAWL_OK ? output_end(out, err) : st;
 }
 

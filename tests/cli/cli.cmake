@@ -1,0 +1,19 @@
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
+
+# pawl_cli_test(<name> <script> <argument>...): a script that runs pawl; several, so that they run beside each other.
+function(pawl_cli_test name script)
+    add_test(NAME cli_${name} COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${script}
+                                      $<TARGET_FILE:pawl_program> ${ARGN})
+    set_tests_properties(cli_${name} PROPERTIES TIMEOUT 120 LABELS cli)
+endfunction()
+
+foreach(cases usage look verify ckpt tokens train)
+    pawl_cli_test(${cases} run_cases.py ${PROJECT_SOURCE_DIR}/tests/cli/cases/${cases}.cases)
+endforeach()
+foreach(optimizer adamw sgd momentum)
+    pawl_cli_test(proof_${optimizer} proof.py ${optimizer})
+endforeach()
+pawl_cli_test(proof_saves proof.py saves)
+pawl_cli_test(signals signals.py)
+pawl_cli_test(progress progress.py)
+pawl_cli_test(words documents.py ${PROJECT_SOURCE_DIR})
