@@ -33,7 +33,11 @@ pawl_shard_touch(struct pawl_shard *shard, uint64_t from, uint64_t n, struct paw
 {
     if (from >= shard->readable_from && from + n <= shard->readable_to)
         return PAWL_OK;
-    uint64_t ahead = PAWL_SHARD_TOUCH_BYTES / shard->info.width;
+    bool is_next = from >= shard->readable_from && from <= shard->readable_to && shard->readable_to != 0;
+    uint64_t bytes = is_next ? 2 * shard->touch_bytes : PAWL_SHARD_TOUCH_BYTES_MIN;
+    if (bytes > PAWL_SHARD_TOUCH_BYTES_MAX)
+        bytes = PAWL_SHARD_TOUCH_BYTES_MAX;
+    uint64_t ahead = bytes / shard->info.width;
     if (ahead < n)
         ahead = n;
     if (ahead > shard->info.ids - from)
@@ -43,6 +47,7 @@ pawl_shard_touch(struct pawl_shard *shard, uint64_t from, uint64_t n, struct paw
         return st;
     shard->readable_from = from;
     shard->readable_to = from + ahead;
+    shard->touch_bytes = bytes;
     return PAWL_OK;
 }
 
@@ -55,7 +60,7 @@ id_bytes(const struct pawl_shard *shard, uint64_t at)
 static enum pawl_status
 scan(const struct pawl_shard *shard, uint64_t vocabulary, struct pawl_error *err)
 {
-    const uint64_t step = PAWL_SHARD_TOUCH_BYTES / shard->info.width;
+    const uint64_t step = PAWL_SHARD_TOUCH_BYTES_MAX / shard->info.width;
     for (uint64_t at = 0; at < shard->info.ids; at += step) {
         uint64_t n = shard->info.ids - at < step ? shard->info.ids - at : step;
         enum pawl_status st = populate(shard, at, n, err);
