@@ -367,32 +367,32 @@ finds_every_tensor_that_is_not_finite(void **state)
     struct pawl_model *model;
     (void)state;
     static const unsigned char DATA[] = {
-        0,    0,    0,    0,    0,    0,    0xf0, 0x7f, 1, 0, 0, 0, 0, 0, 0xf0, 0xff, /* f64: inf, NaN */
-        0,    0,    0,    0,    0,    0,    0xe0, 0x7f, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f, /* i64: anything */
-        0,    0,    0,    0,    0,    0,    0x80, 0xff,                               /* c64: (0, -inf) */
-        0xff, 0xff, 0x7f, 0x7f, 0xff, 0xff, 0x7f, 0xff,                               /* f32: the largest, both signs */
-        0x80, 0x7f, 0x81, 0x7f,                                                       /* bf16: inf, NaN */
-        0xff, 0x7b, 0,    0x7c,                                                       /* f16: largest, inf */
-        0x7f, 0xff, 0x7e,                                                             /* e4m3: NaN NaN 448 */
-        0x7c, 0x7b,                                                                   /* e5m2: inf, largest */
-        0x80, 0x7f,                                                                   /* e4m3fnuz: NaN, largest */
-        0xff, 0xfe,                                                                   /* e8m0: NaN, largest */
-        0xff, 0x7f,                                                                   /* u8 */
-        0xff,                                                                         /* f4: two codes */
+        0,    0,    0,    0,    0,    0,    0xf0, 0x7f, 1, 0, 0,    0,    0, 0, 0xf0, 0xff, /* f64: inf, NaN */
+        0,    0,    0,    0,    0,    0,    0xe0, 0x7f, 0, 0, 0,    0,    0, 0, 0xf0, 0x7f, /* i64: anything */
+        0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0x80, 0xff, 0, 0, 0,    0,    /* c64: 0, (-inf, 0) */
+        0xff, 0xff, 0x7f, 0x7f, 0xff, 0xff, 0x7f, 0xff, /* f32: the largest, both signs */
+        0x80, 0x7f, 0x81, 0x7f,                         /* bf16: inf, NaN */
+        0xff, 0x7b, 0,    0x7c,                         /* f16: largest, inf */
+        0x7f, 0xff, 0x7e,                               /* e4m3: NaN NaN 448 */
+        0x7c, 0x7b,                                     /* e5m2: inf, largest */
+        0x80, 0x7f,                                     /* e4m3fnuz: NaN, largest */
+        0xff, 0xfe,                                     /* e8m0: NaN, largest */
+        0xff, 0x7f,                                     /* u8 */
+        0xff,                                           /* f4: two codes */
     };
     put_model("m.safetensors",
               "{\"f64\":{\"dtype\":\"F64\",\"shape\":[1,2],\"data_offsets\":[0,16]},"
               "\"i64\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[16,32]},"
-              "\"c64\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[32,40]},"
-              "\"f32\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[40,48]},"
-              "\"bf16\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[48,52]},"
-              "\"f16\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[52,56]},"
-              "\"e4m3\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[56,59]},"
-              "\"e5m2\":{\"dtype\":\"F8_E5M2\",\"shape\":[2],\"data_offsets\":[59,61]},"
-              "\"fnuz\":{\"dtype\":\"F8_E4M3FNUZ\",\"shape\":[2],\"data_offsets\":[61,63]},"
-              "\"e8m0\":{\"dtype\":\"F8_E8M0\",\"shape\":[2],\"data_offsets\":[63,65]},"
-              "\"u8\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[65,67]},"
-              "\"f4\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[67,68]}}",
+              "\"c64\":{\"dtype\":\"C64\",\"shape\":[2],\"data_offsets\":[32,48]},"
+              "\"f32\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[48,56]},"
+              "\"bf16\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[56,60]},"
+              "\"f16\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[60,64]},"
+              "\"e4m3\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[64,67]},"
+              "\"e5m2\":{\"dtype\":\"F8_E5M2\",\"shape\":[2],\"data_offsets\":[67,69]},"
+              "\"fnuz\":{\"dtype\":\"F8_E4M3FNUZ\",\"shape\":[2],\"data_offsets\":[69,71]},"
+              "\"e8m0\":{\"dtype\":\"F8_E8M0\",\"shape\":[2],\"data_offsets\":[71,73]},"
+              "\"u8\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[73,75]},"
+              "\"f4\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[75,76]}}",
               DATA, sizeof DATA);
     assert_int_equal(open_model("m.safetensors", &model, NULL), PAWL_OK);
     struct pawl_report *report = pawl_report_new();
@@ -402,7 +402,7 @@ finds_every_tensor_that_is_not_finite(void **state)
 #define LINE(name, text) "non-finite m.safetensors " name ": tensor '" name "' has " text "\n"
     assert_string_equal(report_text(report),
                         LINE("f64", "1 NaN and 1 infinity, the first at [0, 0]: infinity")
-                            LINE("c64", "0 NaNs and 1 infinity, the first at [0]: infinity")
+                            LINE("c64", "0 NaNs and 1 infinity, the first at [1]: infinity")
                                 LINE("bf16", "1 NaN and 1 infinity, the first at [0]: infinity")
                                     LINE("f16", "0 NaNs and 1 infinity, the first at [1, 0]: infinity")
                                         LINE("e4m3", "2 NaNs and 0 infinities, the first at [0]: NaN")
@@ -411,7 +411,7 @@ finds_every_tensor_that_is_not_finite(void **state)
                                                     LINE("e8m0", "1 NaN and 0 infinities, the first at [0]: NaN"));
     size_t n;
     const struct pawl_verdict *verdicts = pawl_report_verdicts(report, &n);
-    assert_int_equal(verdicts[0].problems[3].offset, model->files[0].header_bytes + 8 + 54);
+    assert_int_equal(verdicts[0].problems[3].offset, model->files[0].header_bytes + 8 + 62);
     pawl_report_free(report);
     pawl_model_close(model);
 }

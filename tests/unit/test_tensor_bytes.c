@@ -462,9 +462,11 @@ refuses_what_cannot_be_written(void **state)
     unsigned char data[64] = { 0 };
     struct counting c = { .bytes = 7 };
     const struct pawl_source short_source = { 7, read_counting, &c };
+    const struct pawl_source long_source = { 9, read_counting, &c };
     const struct pawl_source no_function = { 8, NULL, NULL };
     const int64_t two[2] = { 1, 2 };
     const int64_t huge[2] = { INT64_MIN, 1 };
+    const int64_t downwards[2] = { -(INT64_C(1) << 60), 1 };
     const int64_t wide[2] = { INT64_MAX / 2, INT64_MAX / 2 };
     uint64_t bytes = 0;
     (void)state;
@@ -479,6 +481,8 @@ refuses_what_cannot_be_written(void **state)
     expect_refusal(&t, PAWL_ARGUMENT, "tensor 'r': neither data nor a source for 8 bytes");
     t.source = &short_source;
     expect_refusal(&t, PAWL_ARGUMENT, "tensor 'r': the source has 7 bytes, dtype and shape take 8");
+    t.source = &long_source;
+    expect_refusal(&t, PAWL_ARGUMENT, "tensor 'r': the source has 9 bytes, dtype and shape take 8");
     t.source = &no_function;
     expect_refusal(&t, PAWL_ARGUMENT, "tensor 'r': a source without a function to read");
     t.data = data;
@@ -497,6 +501,8 @@ refuses_what_cannot_be_written(void **state)
 
     struct pawl_tensor far = PAWL_TENSOR(PAWL_MODEL, "r", PAWL_F32, data, 2, 2);
     far.strides = huge;
+    expect_refusal(&far, PAWL_ARGUMENT, "tensor 'r': reaches beyond all memory");
+    far.strides = downwards;
     expect_refusal(&far, PAWL_ARGUMENT, "tensor 'r': reaches beyond all memory");
     far.strides = wide;
     expect_refusal(&far, PAWL_ARGUMENT, "tensor 'r': reaches beyond all memory");

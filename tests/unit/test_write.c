@@ -277,6 +277,8 @@ keeps_alias_records_true(void **state)
     assert_true(pawl_str_equal(aliases[0].key, PAWL_STR("tied")) && pawl_str_equal(aliases[0].value, PAWL_STR("a")));
     assert_true(pawl_str_equal(aliases[1].key, PAWL_STR("x")) && pawl_str_equal(aliases[1].value, PAWL_STR("a")));
     assert_ptr_not_equal(pawl_model_find(model, PAWL_STR("y")), pawl_model_find(model, PAWL_STR("a")));
+    (void)pawl_model_metadata(model, &n, NULL);
+    assert_int_equal(n, 2); /* nothing is left of the other record */
     pawl_model_close(model);
     assert_int_equal(write_to("f", t + 2, 1, &options, &err), PAWL_ARGUMENT);
     assert_string_equal(err.message, "the metadata make 'tied' an alias of 'x', which is not among the tensors");
