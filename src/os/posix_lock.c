@@ -203,7 +203,7 @@ pawl_posix_lock_dir(struct pawl_os_dir *dir, enum pawl_os_lock how, int (*flock_
         if (status == 0 && flock_fn(lock->fd, operation) < 0)
             status = errno;
     }
-    if (status == EWOULDBLOCK)
+    if (status == EWOULDBLOCK && lock != NULL) /* NULL: a lease on the lock file, of nobody that /proc/locks names so */
         *ret_holder = find_holder(lock->fd);
     if (status != 0) {
         if (lock != NULL)
