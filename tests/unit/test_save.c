@@ -276,7 +276,7 @@ prev_is_settled(void **state)
         if (which == PREV_ALONE)
             simdisk_remove(disk, ROOT "/step-000001");
         if (which >= PREV_BESIDE_BROKEN) /* of the right size: only a hash tells */
-            simdisk_flip(disk, ROOT "/step-000001/model.safetensors", 150, 1);
+            simdisk_flip(disk, ROOT "/step-000001/model.safetensors", 190, 1);
         if (which == PREV_BESIDE_BROKEN_AND_BAD)
             simdisk_put_text(disk, ROOT "/step-000001.bad/x", "of an earlier time");
         toy_init(&toy, 2);
