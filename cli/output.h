@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "cli/options.h"
+#include "cli/arguments.h"
 #include "trainer/talk.h"
 
 struct output {

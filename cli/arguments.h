@@ -1,9 +1,9 @@
 /*
- * cli/options.h: the words of a command line. A verb's flags are a table; values land in one struct that all verbs share,
+ * cli/arguments.h: the words of a command line. A verb's flags are a table; values land in one struct that all verbs share,
  * so that a flag means the same everywhere.
  */
-#ifndef CLI_OPTIONS_H
-#define CLI_OPTIONS_H
+#ifndef CLI_ARGUMENTS_H
+#define CLI_ARGUMENTS_H
 
 #include "pawl/pawl.h"
 

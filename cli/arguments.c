@@ -1,4 +1,4 @@
-#include "cli/options.h"
+#include "cli/arguments.h"
 
 #include <inttypes.h>
 #include <math.h>
