@@ -18,10 +18,13 @@ void *__wrap_realloc(void *old, size_t bytes);
 
 static long until_failure = -1; /* allocations before the one that fails; below 0: none fails */
 static bool has_failed;
+static size_t largest; /* of the allocations so far */
 
 static bool
-fails_now(void)
+fails_now(size_t bytes)
 {
+    if (bytes > largest)
+        largest = bytes;
     if (until_failure < 0 || until_failure-- != 0)
         return false;
     has_failed = true;
@@ -31,19 +34,19 @@ fails_now(void)
 void *
 __wrap_malloc(size_t bytes)
 {
-    return fails_now() ? NULL : __real_malloc(bytes);
+    return fails_now(bytes) ? NULL : __real_malloc(bytes);
 }
 
 void *
 __wrap_calloc(size_t n, size_t bytes)
 {
-    return fails_now() ? NULL : __real_calloc(n, bytes);
+    return fails_now(n * bytes) ? NULL : __real_calloc(n, bytes);
 }
 
 void *
 __wrap_realloc(void *old, size_t bytes)
 {
-    return fails_now() ? NULL : __real_realloc(old, bytes);
+    return fails_now(bytes) ? NULL : __real_realloc(old, bytes);
 }
 
 static enum pawl_status
@@ -144,11 +147,47 @@ each_allocation_may_fail(void **state)
     }
 }
 
+/*
+ * Goal: memory does not grow with a document that outgrows its file. Method: files and lines of 16 MiB behind a short one,
+ * with a limit of 1000 ids; the largest block asked for is a buffer of a fixed size.
+ */
+static void
+large_documents_are_not_held(void **state)
+{
+    (void)state;
+    enum { LARGE = 16 << 20 };
+    char *text = malloc(LARGE + 2);
+    assert_non_null(text);
+    memset(text, 'x', LARGE + 2);
+    text[1] = '\n';
+    fresh_folder("memory");
+    put_file("memory/large", text, LARGE + 2);
+    free(text);
+    put_text("memory/small", "y");
+    for (int documents = PAWL_PACK_FILE; documents <= PAWL_PACK_LINE; documents++) {
+        struct pawl_str files[] = { PAWL_STR("memory/small"), PAWL_STR("memory/large") };
+        struct pawl_pack_options options =
+            PAWL_PACK_OPTIONS(.documents = (enum pawl_pack_documents)documents,
+                              .writer = PAWL_TOKEN_WRITER_OPTIONS(.replace = 1, .max_ids = 1000));
+        struct pawl_packed *packed;
+        size_t n;
+        largest = 0;
+        assert_int_equal(pawl_pack(PAWL_STR("memory/set"), files, 2, &options, &packed, NULL), PAWL_OK);
+        assert_true(largest <= (size_t)2 << 20);
+        const struct pawl_token_file *rows = pawl_packed_files(packed, &n);
+        assert_int_equal(n, 2);
+        assert_int_equal(rows[1].ids, documents == PAWL_PACK_FILE ? LARGE + 2 : LARGE);
+        assert_int_equal(rows[1].documents, 1);
+        pawl_packed_free(packed);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(large_documents_are_not_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
