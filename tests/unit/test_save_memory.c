@@ -154,26 +154,25 @@ static void
 opening_runs_out_of_memory(void **unused)
 {
     (void)unused;
+    unsigned failures = 0;
     for (long n = 0;; n++) {
         struct pawl_run *run = NULL;
         struct pawl_error err = PAWL_ERROR_INIT;
         fail_at(n);
         enum pawl_status st = pawl_run_open_os(quick_os(), PAWL_STR(ROOT), NULL, &run, &err);
         until_failure = -1;
-        if (!has_failed) {
+        if (st == PAWL_OK) { /* directories above the root are synced as far as they can be opened */
             close_run(run);
-            break;
+            if (!has_failed)
+                break;
+            continue;
         }
-        if (st == PAWL_OK) {
-            extern void abort(void);
-            fprintf(stderr, "n=%ld\n", n);
-        }
+        failures++;
         assert_int_equal(st, PAWL_NO_MEMORY);
         assert_null(run);
-        assert_int_equal(pawl_run_open_os(quick_os(), PAWL_STR(ROOT), NULL, &run, &err),
-                         PAWL_OK); /* no lock is left behind */
-        close_run(run);
+        close_run(open_run(quick_os(), PAWL_RUN_OPTIONS(0))); /* no lock is left behind */
     }
+    assert_true(failures > 5);
 }
 
 static void
