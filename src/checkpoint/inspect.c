@@ -701,7 +701,7 @@ verify(struct inquiry *q)
     }
 }
 
-/* A link under a step's name is no step, whatever it leads to, nowhere too: the examination of the entry says so. */
+/* A link under a step's name is no step, whatever it leads to, nowhere too; nor is a file of no kind. The examination of the entry says so. */
 static bool
 is_step_link(const char *path)
 {
@@ -740,7 +740,8 @@ pawl_verify(struct pawl_str path, const struct pawl_verify_options *options, str
     }
     if (st == PAWL_OK) {
         st = look(&q.place, path, &own);
-        if (q.place.path != NULL && is_step_link(q.place.path)) {
+        bool is_step = q.place.path != NULL && is_step_name(q.place.path);
+        if (is_step && (is_content_fault(st) || is_step_link(q.place.path))) {
             q.place.kind = PAWL_KIND_CHECKPOINT;
             st = PAWL_OK;
         }

@@ -298,6 +298,9 @@ verifies_checkpoints(void **state)
     assert_int_equal(symlink("nowhere", "step-000001"), 0);
     text = verify_text("step-000001", NULL);
     assert_non_null(strstr(text, "not-a-directory "));
+    host_put("step-000002", "a file");
+    text = verify_text("step-000002", NULL);
+    assert_ptr_equal(strstr(text, "step-000002 checkpoint bad 0\nnot-a-directory : "), text);
     /* finite: every file of a step, under its own name */
     const struct pawl_verify_options finite = PAWL_VERIFY_OPTIONS(.check_finite = 1);
     text = verify_text(GOOD "/adamw-full/root", &finite);
