@@ -230,7 +230,6 @@ check_numbers(struct reading *r)
         if (!is_same) {
             base = own; /* none: PAWL_NO_STR */
             count = n;
-            next = 1;
             if (is_numbered && k != 1) {
                 is_faulty = true;
                 fault(r, "content", r->set->index_name, PAWL_NO_STR,
