@@ -317,16 +317,16 @@ write_latest(struct save *save, bool *ret_is_final, struct pawl_error *err)
     int64_t before = -1;
     char text[PAWL_STEP_NAME_BYTES + 1];
     enum pawl_status st = pass_failpoint(save, "save/before-latest", err);
-    if (st == PAWL_OK)
-        st = pawl_root_latest(save->root, &before, err);
     if (st != PAWL_OK)
         return st;
+    /* An old LATEST that can't be read is no reason against a new one. */
+    bool was_known = pawl_root_latest(save->root, &before, NULL) == PAWL_OK;
     int n = snprintf(text, sizeof text, "%s\n", save->name);
     st = pawl_file_replace(save->root, PAWL_LATEST, PAWL_LATEST_TMP, text, (size_t)n, err);
     if (st != PAWL_OK) {
         int64_t after = -1;
         bool is_known = pawl_root_latest(save->root, &after, NULL) == PAWL_OK;
-        *ret_is_final = !is_known || (after == save->step && before != after);
+        *ret_is_final = !was_known || !is_known || (after == save->step && before != after);
     }
     return st;
 }

@@ -8,3 +8,4 @@ pawl_unit_test(test_state SOURCES unit/test_state.c LIBRARIES pawl_sim)
 pawl_unit_test(test_save_restore SOURCES unit/test_save_restore.c LIBRARIES pawl_sim)
 pawl_unit_test(test_save_memory SOURCES unit/test_save_memory.c
     LIBRARIES pawl_sim -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
+pawl_unit_test(test_save_large SOURCES unit/test_save_large.c LIBRARIES pawl_sim LABELS long TIMEOUT 600)
