@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/verbs.h"
-#include "cli/pattern.h"
+#include "pawl/convert.h"
 
 struct row {
     const struct pawl_tensor_info *tensor;
@@ -48,7 +48,7 @@ is_wanted(const struct arguments *arguments, struct pawl_str name)
     if (arguments->paths.n == 1)
         return true;
     for (size_t i = 1; i < arguments->paths.n; i++) {
-        if (pattern_matches(arguments->paths.items[i], name))
+        if (pawl_pattern_match(pawl_str_z(arguments->paths.items[i]), name))
             return true;
     }
     return false;
