@@ -6,6 +6,7 @@
 #include "pawl/digest.h"
 #include "pawl/dtype.h"
 #include "pawl/json.h"
+#include "pawl/llmcp35.h"
 #include "pawl/model.h"
 #include "pawl/pcg32.h"
 #include "pawl/report.h"

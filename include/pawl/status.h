@@ -74,7 +74,7 @@ struct pawl_error {
     enum pawl_status status;
     int system_errno;   /* errno of the failed operation, 0 when none */
     uint64_t offset;    /* where in the file, PAWL_OFFSET_NONE when nowhere */
-    char code[32];      /* the failure's lowercase word: "hash", "no-space", "overlap" ... */
+    char code[64];      /* the failure's lowercase word: "hash", "no-space", "adamw_state/invalid_beta_power" ... */
     char message[1024]; /* what was expected and what was found */
     char path[512];     /* the file or directory concerned, "" when none */
     char tensor[256];   /* the tensor concerned, "" when none */
