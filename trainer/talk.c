@@ -66,6 +66,8 @@ say_problem(struct talk *talk, const char *what, const struct pawl_problem *prob
     char file[256] = "";
     if (problem->file.data != NULL)
         talk_escape(problem->file, file, sizeof file);
+    if (strncmp(what, file, strlen(file)) == 0) /* of LATEST: the verdict's name already */
+        file[0] = '\0';
     talk_warning(talk, "%s%s%s%s (%s)", what, file, file[0] != '\0' ? ": " : "", problem->message, problem->code);
 }
 

@@ -189,6 +189,22 @@ check_restored(struct trainer *t, struct pawl_error *err)
 }
 
 static enum pawl_status
+refuse_used_root(struct trainer *t, struct pawl_error *err)
+{
+    bool has_steps;
+    enum pawl_status st = pawl_run_has_steps(t->run, &has_steps, err);
+    if (st == PAWL_OK && has_steps) {
+        st = fault(err, PAWL_EXISTS, "exists", t->root, "expected a fresh root, found checkpoints of an earlier run");
+        fault_hint(err, t->options->resume ? "--resume without a DIR continues it"
+                                           : "--resume continues it; another --out begins anew");
+        return st;
+    }
+    if (st == PAWL_OK && !t->options->replace)
+        st = bigram_refuse_existing(t->options->out, err);
+    return st;
+}
+
+static enum pawl_status
 resume(struct trainer *t, struct pawl_error *err)
 {
     struct pawl_report *report = NULL;
@@ -200,28 +216,16 @@ resume(struct trainer *t, struct pawl_error *err)
     char shown[FILES_PATH_MAX];
     talk_escape(pawl_str_z(from != NULL ? from : t->root), shown, sizeof shown);
     if (st == PAWL_NOT_FOUND) {
-        talk_line(t->talk, "%s has no checkpoint: the run begins afresh", shown);
-        return PAWL_OK;
+        /* The place that was named has none; the run's own may have, as when DIR is the run and not its root. */
+        st = from != NULL ? refuse_used_root(t, err) : PAWL_OK;
+        if (st == PAWL_OK)
+            talk_line(t->talk, "%s has no checkpoint: the run begins afresh", shown);
+        return st;
     }
     if (st != PAWL_OK)
         return st;
     talk_line(t->talk, "resumed step %" PRId64 " from %s", t->step, shown);
     return check_restored(t, err);
-}
-
-static enum pawl_status
-refuse_used_root(struct trainer *t, struct pawl_error *err)
-{
-    bool has_steps;
-    enum pawl_status st = pawl_run_has_steps(t->run, &has_steps, err);
-    if (st == PAWL_OK && has_steps) {
-        st = fault(err, PAWL_EXISTS, "exists", t->root, "expected a fresh root, found checkpoints of an earlier run");
-        fault_hint(err, "--resume continues it; another --out begins anew");
-        return st;
-    }
-    if (st == PAWL_OK && !t->options->replace)
-        st = bigram_refuse_existing(t->options->out, err);
-    return st;
 }
 
 static enum pawl_status
