@@ -259,7 +259,7 @@ const struct verb verb_tokens_verify = {
     .min_paths = 1,
     .max_paths = SIZE_MAX,
     .path_name = "PATH",
-    .run = verify_run,
+    .run = verify_tokens_run,
 };
 
 /* ---- cat ---- */

@@ -35,8 +35,9 @@ bool help_group(FILE *to, const char *group);
 /* verb_info.c: info of a PATH that tokens info shares; `tokens` expects a token file or directory. */
 int info_run(const struct arguments *arguments, struct output *out);
 int info_tokens_run(const struct arguments *arguments, struct output *out);
-/* verb_verify.c */
+/* verb_verify.c: the same of verify. */
 int verify_run(const struct arguments *arguments, struct output *out);
+int verify_tokens_run(const struct arguments *arguments, struct output *out);
 
 /* The flags that several verbs have. */
 #define OPTION_TRUST                                                                                                \
