@@ -29,12 +29,6 @@ struct pawl_rename {
     struct pawl_str from, to;
 };
 
-/* Where a file goes that has no path: a pipe, a socket. Called in order; another answer than PAWL_OK ends the work. */
-struct pawl_sink {
-    enum pawl_status (*write)(void *context, const void *data, size_t n, struct pawl_error *err);
-    void *context;
-};
-
 struct pawl_convert_options {
     size_t size;
     /* Which names: those that match one of `only` (all, when there is none) and none of `drop`. Patterns see the names of the input. */

@@ -1,4 +1,5 @@
 /* What is at a path, as far as models in safetensors go: a file, an index, a directory of either. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include "base/options.h"
 #include "model/index.h"
@@ -129,6 +130,18 @@ pawl_model_choose(const struct pawl_dir_list *list, const char *path, const char
         *ret_name = usual_index != NULL ? usual_index : index;
         *ret_is_index = true;
         return PAWL_OK;
+    }
+    struct pawl_str base;
+    uint32_t k;
+    uint32_t n;
+    if (n_indexes == 0 && usual_file == NULL && n_files == 1 && pawl_shard_number(pawl_str_z(file), &base, &k, &n) &&
+        n > 1) {
+        /* A part of a model is none: what an interrupted copy or conversion can leave. */
+        (void)pawl_fail(err, PAWL_CORRUPT, "not-safetensors",
+                        "the directory holds shard %" PRIu32 " of %" PRIu32 ", '%s', without the others and the index",
+                        k, n, PAWL_SHOW(pawl_str_z(file)));
+        pawl_error_path(err, pawl_str_z(path));
+        return PAWL_CORRUPT;
     }
     if (n_indexes == 0 && (usual_file != NULL || n_files == 1)) {
         *ret_name = usual_file != NULL ? usual_file : file;

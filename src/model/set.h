@@ -77,6 +77,13 @@ enum pawl_status pawl_set_open_index(struct pawl_set *set, const struct pawl_dir
                                      struct pawl_error *err);
 
 /*
+ * Open shards without an index: `names` in byte order, relative to `dir`. A tensor that stands in two is PAWL_CORRUPT "content", and the
+ * message says whether the bytes differ; a shard that can't be read has its own code.
+ */
+enum pawl_status pawl_set_open_shards(struct pawl_set *set, const struct pawl_dir *dir, const struct pawl_str *names,
+                                      size_t n, const struct pawl_set_options *options, struct pawl_error *err);
+
+/*
  * Take the aliases out of the metadata of the first file. One without a target, or that is itself a tensor, is PAWL_CORRUPT
  * ("content", the first in byte order); the others are there all the same.
  */

@@ -568,6 +568,40 @@ pawl_set_open_index(struct pawl_set *set, const struct pawl_dir *dir, const char
     return st;
 }
 
+enum pawl_status
+pawl_set_open_shards(struct pawl_set *set, const struct pawl_dir *dir, const struct pawl_str *names, size_t n,
+                     const struct pawl_set_options *options, struct pawl_error *err)
+{
+    struct pawl_set made = PAWL_SET_INIT;
+    struct reading r = { .set = &made, .dir = dir, .options = options, .err = err };
+
+    *set = made;
+    made.os = dir->os;
+    r.index.n_files = n;
+    made.files = calloc(n + 1, sizeof *made.files);
+    r.shards = calloc(n + 1, sizeof *r.shards);
+    r.index.files = pawl_arena_take_array(&r.scratch, n + 1, sizeof *r.index.files);
+    enum pawl_status st = PAWL_OK;
+    if (made.files == NULL || r.shards == NULL || r.index.files == NULL)
+        st = pawl_fail_memory(err, n * (sizeof *made.files + sizeof *r.shards + sizeof *r.index.files));
+    for (size_t i = 0; i < n && st == PAWL_OK; i++)
+        r.index.files[i] = names[i];
+    if (st == PAWL_OK)
+        st = open_shards(&r);
+    if (st == PAWL_OK)
+        st = gather_tensors(&r);
+    if (st == PAWL_OK && r.n_faults != 0)
+        st = PAWL_CORRUPT;
+    free(r.shards);
+    free(r.is_twice);
+    pawl_arena_release(&r.scratch);
+    if (st != PAWL_OK)
+        pawl_set_release(&made);
+    else
+        *set = made;
+    return st;
+}
+
 /* ---- names ---- */
 
 static int
