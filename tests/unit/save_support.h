@@ -25,6 +25,18 @@
 
 #define ROOT "root"
 
+/* Sanitizers cost these tests more than ten times: every so many-th case is enough there, the plain build takes all. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define THINNED 8
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define THINNED 8
+#endif
+#endif
+#ifndef THINNED
+#define THINNED 1
+#endif
+
 /* What a run must not lose. */
 struct toy {
     float weight[6], bias[2], moment[6];

@@ -109,7 +109,7 @@ one_operation_fails(void **state)
         struct expected expected = expect(scenario);
         struct toy toy;
         toy_init(&toy, 0);
-        for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
+        for (size_t c = s % THINNED % 3; c < sizeof codes / sizeof *codes; c += THINNED) {
             bool was_met = true;
             for (unsigned nth = 0; was_met; nth++) {
                 struct simdisk *disk = simdisk_clone(model);
@@ -159,7 +159,7 @@ one_operation_fails(void **state)
         simdisk_free(model);
     }
     print_message("%u saves, %u of them failed\n", runs, failures);
-    assert_true(failures > 1000 && failures < runs);
+    assert_true(failures > 1000 / THINNED && failures < runs);
 }
 
 /*
@@ -228,7 +228,7 @@ calls_are_made_and_denied(void **state)
         struct expected expected = expect(scenario);
         struct toy toy;
         toy_init(&toy, 0);
-        for (size_t c = 0; c < 18; c++) {
+        for (size_t c = 0; c < 18; c += THINNED) {
             bool was_met = true;
             for (unsigned nth = 0; was_met; nth++) {
                 struct simdisk *disk = simdisk_clone(model);

@@ -144,7 +144,7 @@ power_is_lost_at_every_call(void **state)
         struct simdisk *model = disk_of(story);
         bool was_cut = true;
         for (unsigned nth = 0; was_cut; nth++) {
-            for (unsigned seed = 0; seed < story->seeds && was_cut; seed++) {
+            for (unsigned seed = 0; seed < story->seeds && was_cut; seed += THINNED) {
                 struct simdisk *disk = simdisk_clone(model);
                 simdisk_lack(disk, story->lacking);
                 simdisk_cut_power_at(disk, nth);
@@ -171,7 +171,7 @@ power_is_lost_again(void **state)
         const struct story *story = &stories[s];
         struct simdisk *model = disk_of(story);
         bool was_cut = true;
-        for (unsigned nth = 0; was_cut; nth += 5) {
+        for (unsigned nth = 0; was_cut; nth += 5 * THINNED) {
             struct simdisk *disk = simdisk_clone(model);
             simdisk_lack(disk, story->lacking);
             simdisk_cut_power_at(disk, nth);
@@ -225,7 +225,7 @@ failure_then_power_loss(void **state)
         for (unsigned which = 0; which < 2; which++) {
             bool was_met = true;
             for (unsigned nth = 0; was_met; nth++) {
-                for (unsigned seed = 0; seed < 6 && was_met; seed++) {
+                for (unsigned seed = 0; seed < 6 && was_met; seed += THINNED) {
                     struct simdisk *disk = simdisk_clone(model);
                     simdisk_lack(disk, story->lacking);
                     simdisk_fail(disk, SIM_ANY, nth, which == 0 ? 0 : 1000000, EIO);
@@ -256,7 +256,7 @@ kill_then_power_loss(void **state)
         struct simdisk *model = disk_of(story);
         bool was_met = true;
         for (unsigned nth = 0; was_met; nth++) {
-            for (unsigned second = nth % 5; second < 70; second += 5) {
+            for (unsigned second = nth % (5 * THINNED); second < 70; second += 5 * THINNED) {
                 struct simdisk *disk = simdisk_clone(model);
                 struct toy toy;
                 struct pawl_run *run = NULL;
@@ -319,7 +319,7 @@ every_crash_state(void **state)
             size_t n = simdisk_pending(disk, prefix, places, 256);
             assert_true(n <= 256);
             unsigned long tries = n <= 8 ? 1UL << n : (unsigned long)(n * (n + 1) / 2 + n + 64);
-            for (unsigned long i = 0; i < tries; i++) {
+            for (unsigned long i = prefix % THINNED; i < tries; i += THINNED) {
                 uint64_t random = i * UINT64_C(0x9e3779b97f4a7c15) + prefix;
                 memset(fates, SIMFATE_KEPT, sizeof fates);
                 if (n <= 8) {
