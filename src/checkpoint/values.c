@@ -196,7 +196,7 @@ out:
 static enum pawl_status
 set_count(const struct pawl_state_number *number, int64_t *ret, struct pawl_error *err)
 {
-    int64_t value;
+    int64_t value = 0;
     enum pawl_status st = get_i64(number, &value, err);
     if (st != PAWL_OK)
         return st;
