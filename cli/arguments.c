@@ -92,6 +92,40 @@ options_parse_u64(const char *text, uint64_t max, uint64_t *ret)
     return true;
 }
 
+bool
+options_parse_size(const char *text, uint64_t *ret)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } UNITS[] = { { "", 1 },
+                  { "kB", UINT64_C(1000) },
+                  { "KB", UINT64_C(1000) },
+                  { "MB", UINT64_C(1000000) },
+                  { "GB", UINT64_C(1000000000) },
+                  { "TB", UINT64_C(1000000000000) },
+                  { "KiB", UINT64_C(1) << 10 },
+                  { "MiB", UINT64_C(1) << 20 },
+                  { "GiB", UINT64_C(1) << 30 },
+                  { "TiB", UINT64_C(1) << 40 } };
+    char digits[24];
+    size_t n = strspn(text, "0123456789");
+    uint64_t value;
+    if (n >= sizeof digits)
+        return false;
+    memcpy(digits, text, n);
+    digits[n] = '\0';
+    for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++) {
+        if (strcmp(text + n, UNITS[i].name) != 0)
+            continue;
+        if (!options_parse_u64(digits, UINT64_MAX / UNITS[i].bytes, &value))
+            return false;
+        *ret = value * UNITS[i].bytes;
+        return true;
+    }
+    return false;
+}
+
 static enum pawl_status
 usage(struct pawl_error *err, const char *name, const char *value, const char *expected)
 {
@@ -188,7 +222,12 @@ set_value(const struct option *option, const char *value, struct arguments *argu
         return read_number(option, value, to, err);
     case OPTION_REAL:
         return read_real(option, value, to, err);
+    case OPTION_SIZE:
+        if (!options_parse_size(value, to) || *(uint64_t *)to < option->min)
+            return usage(err, option->name, value, "a size such as 5GB, 500MiB or 1000000");
+        return PAWL_OK;
     case OPTION_WORDS:
+    case OPTION_LIST:
         return add_word(to, value, err);
     }
     return PAWL_OK;
@@ -317,6 +356,10 @@ options_release(struct arguments *arguments)
 {
     free(arguments->paths.items);
     free(arguments->data.items);
+    free(arguments->only.items);
+    free(arguments->drop.items);
+    free(arguments->rename.items);
+    free(arguments->metadata.items);
 }
 
 bool

@@ -31,6 +31,11 @@ struct arguments {
     /* everything that writes */
     bool force;
 
+    /* changing model files */
+    struct words only, drop, rename, metadata;
+    const char *align;
+    uint64_t max_shard_size;
+
     /* tokens */
     const char *tokenizer, *as, *documents, *prefix, *tokenizer_id, *tokenizer_file, *dataset, *dataset_version;
     const char *corpus_manifest, *split;
@@ -56,7 +61,9 @@ enum option_type {
     OPTION_I64 = 5,    /* min ... max, both not negative */
     OPTION_REAL = 6,   /* a finite double above `above` */
     OPTION_WORDS = 7,  /* struct words: up to the next flag; may be repeated */
-    OPTION_MAYBE = 8   /* const char *: the next word unless that is a flag; else NULL */
+    OPTION_MAYBE = 8,  /* const char *: the next word unless that is a flag; else NULL */
+    OPTION_LIST = 9,   /* struct words: one word each time the flag stands on the line */
+    OPTION_SIZE = 10   /* uint64_t of bytes, min ... : 20, 5GB, 5GiB */
 };
 
 struct option {
@@ -99,5 +106,8 @@ const char *options_nearest(const char *word, const char *const *names, size_t n
 
 /* Digits alone, at most `max`. */
 bool options_parse_u64(const char *text, uint64_t max, uint64_t *ret);
+
+/* "20", "5GB" (5 times 10^9), "5GiB" (5 times 2^30): kB, MB, GB, TB and KiB, MiB, GiB, TiB. */
+bool options_parse_size(const char *text, uint64_t *ret);
 
 #endif

@@ -20,6 +20,7 @@ struct verb {
 };
 
 extern const struct verb verb_info, verb_ls, verb_verify, verb_ckpt_ls, verb_ckpt_latest, verb_ckpt_prune;
+extern const struct verb verb_convert, verb_shard, verb_merge, verb_index;
 extern const struct verb verb_tokens_pack, verb_tokens_info, verb_tokens_verify, verb_tokens_cat;
 extern const struct verb verb_train_bigram, verb_generate, verb_logits;
 
@@ -49,6 +50,10 @@ int verify_tokens_run(const struct arguments *arguments, struct output *out);
 #define OPTION_FORCE                                                                                        \
     {                                                                                                       \
         "force", "overwrite", NULL, NULL, "replace what is there", OPTION_AT(force), OPTION_SWITCH, 0, 0, 0 \
+    }
+#define OPTION_DRY_RUN(help)                                                          \
+    {                                                                                 \
+        "dry-run", NULL, NULL, NULL, help, OPTION_AT(dry_run), OPTION_SWITCH, 0, 0, 0 \
     }
 #define OPTION_VOCAB                                                                                           \
     {                                                                                                          \

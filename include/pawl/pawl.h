@@ -3,6 +3,7 @@
 #define PAWL_PAWL_H
 
 #include "pawl/ckpt.h"
+#include "pawl/convert.h"
 #include "pawl/digest.h"
 #include "pawl/dtype.h"
 #include "pawl/json.h"
