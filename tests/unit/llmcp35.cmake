@@ -1,2 +1,7 @@
 pawl_unit_test(test_llmcp35_golden SOURCES unit/test_llmcp35_golden.c LABELS llmcp35)
 pawl_unit_test(test_llmcp35_replay SOURCES unit/test_llmcp35_replay.c LABELS llmcp35 LIBRARIES pawl_trainer m)
+# The same where libm has no fused multiply-add: only what is marked as depending on it may differ.
+add_test(NAME test_llmcp35_replay_other_libm COMMAND test_llmcp35_replay
+         WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/test-folders/test_llmcp35_replay)
+set_tests_properties(test_llmcp35_replay_other_libm PROPERTIES TIMEOUT 120 LABELS llmcp35
+                     ENVIRONMENT "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-AVX2,-AVX2_Usable,-FMA4")
