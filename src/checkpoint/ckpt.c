@@ -159,9 +159,8 @@ pawl_ckpt_open_step_os(const struct pawl_os *os, struct pawl_str root, int64_t s
     return opening_end(&o, st, ret_ckpt, ret_report, err);
 }
 
-/* Cut a path into the directory to open and the last name; false for a path without one ("/", ".", "a/.."). `path` is changed. */
-static bool
-split_path(char *path, const char **ret_parent, const char **ret_name)
+bool
+pawl_path_cut(char *path, const char **ret_parent, const char **ret_name)
 {
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
@@ -220,7 +219,7 @@ pawl_ckpt_open_os(const struct pawl_os *os, struct pawl_str path, const struct p
         return opening_end(&o, st, ret_ckpt, ret_report, err);
     }
     enum pawl_root_entry entry =
-        split_path(cut, &parent, &name) ? pawl_entry_of_name(pawl_str_z(name), &step) : PAWL_ENTRY_OTHER;
+        pawl_path_cut(cut, &parent, &name) ? pawl_entry_of_name(pawl_str_z(name), &step) : PAWL_ENTRY_OTHER;
     st = pawl_dir_open_path(&o.dir, os, entry == PAWL_ENTRY_OTHER ? o.path : parent, err);
     if (st == PAWL_OK && entry == PAWL_ENTRY_OTHER)
         st = open_other(&o, err);
@@ -330,6 +329,13 @@ pawl_ckpt_opaques(const struct pawl_ckpt *ckpt, size_t *ret_n)
     return ckpt->step.extra.opaques;
 }
 
+const struct pawl_metric *
+pawl_ckpt_metrics(const struct pawl_ckpt *ckpt, size_t *ret_n)
+{
+    *ret_n = ckpt->step.metrics.n;
+    return ckpt->step.metrics.metrics;
+}
+
 const struct pawl_str *
 pawl_ckpt_files(const struct pawl_ckpt *ckpt, size_t *ret_n)
 {
@@ -385,7 +391,11 @@ pawl_ckpt_restore(struct pawl_ckpt *ckpt, struct pawl_state *state, const struct
         (void)pthread_mutex_lock(&ckpt->lock);
         (void)pthread_mutex_lock(&state->lock);
         pawl_report_begin_verdict(report, ckpt->step.name, PAWL_KIND_CHECKPOINT);
-        st = pawl_restore_step(&ckpt->step, state, &request, report, &own);
+        struct pawl_restore restore = { .step = NULL };
+        st = pawl_restore_read(&restore, &ckpt->step, state, &request, report, &own);
+        if (st == PAWL_OK)
+            st = pawl_restore_set(&restore, &ckpt->step, &own);
+        pawl_restore_release(&restore);
         if (pawl_report_problem_count(report) == 0)
             pawl_report_drop_verdict(report);
         else
@@ -393,8 +403,6 @@ pawl_ckpt_restore(struct pawl_ckpt *ckpt, struct pawl_state *state, const struct
         (void)pthread_mutex_unlock(&state->lock);
         (void)pthread_mutex_unlock(&ckpt->lock);
     }
-    if (st == PAWL_OK && !pawl_report_ok(report))
-        st = pawl_fail_memory(&own, sizeof(struct pawl_problem));
     if (ret_report == NULL)
         pawl_report_free(report);
     if (st != PAWL_OK && err != NULL)
@@ -404,16 +412,11 @@ pawl_ckpt_restore(struct pawl_ckpt *ckpt, struct pawl_state *state, const struct
 
 /* What a search does with a step that it takes. */
 struct restoring {
+    struct pawl_run *run;
     struct pawl_state *state;
     struct pawl_restore_request request;
+    struct pawl_restore restore; /* of the step that was read last */
 };
-
-static enum pawl_status
-restore_found(void *context, struct pawl_step *step, struct pawl_report *report, struct pawl_error *err)
-{
-    const struct restoring *restoring = context;
-    return pawl_restore_step(step, restoring->state, &restoring->request, report, err);
-}
 
 /* Steps that were found wrong do not count for retention, whose own look at them is a short one. */
 static enum pawl_status
@@ -436,13 +439,44 @@ remember_corrupt(struct pawl_run *run, const struct pawl_report *report, struct 
     return PAWL_OK;
 }
 
+static enum pawl_status
+read_found(void *context, struct pawl_step *step, struct pawl_report *report, struct pawl_error *err)
+{
+    struct restoring *restoring = context;
+    pawl_restore_release(&restoring->restore); /* of a step that was read and then found outdated */
+    enum pawl_status st = remember_corrupt(restoring->run, report, err);
+    if (st == PAWL_OK)
+        st = pawl_restore_read(&restoring->restore, step, restoring->state, &restoring->request, report, err);
+    return st;
+}
+
+/* With the locks of run and state. Numbers are set when the search is over: nothing that fails comes after. */
+static enum pawl_status
+restore_newest(struct pawl_run *run, struct pawl_state *state, int64_t *ret_step, struct pawl_report *report,
+               struct pawl_error *err)
+{
+    struct restoring restoring = { .run = run, .state = state };
+    struct pawl_step step = { 0 };
+    const struct pawl_find_request request = { .options = { .defer_hash = run->options.verify_first == 0 },
+                                               .use = read_found,
+                                               .context = &restoring };
+    enum pawl_status st = pawl_find_newest(&run->root, &request, &step, report, err);
+    if (st == PAWL_OK)
+        st = pawl_restore_set(&restoring.restore, &step, err);
+    else if (remember_corrupt(run, report, NULL) != PAWL_OK)
+        st = pawl_fail_memory(err, sizeof *run->corrupt);
+    if (st == PAWL_OK && ret_step != NULL)
+        *ret_step = step.number;
+    pawl_restore_release(&restoring.restore);
+    pawl_step_release(&step);
+    return st;
+}
+
 enum pawl_status
 pawl_run_restore(struct pawl_run *run, struct pawl_state *state, int64_t *ret_step, struct pawl_report **ret_report,
                  struct pawl_error *err)
 {
     struct pawl_error own = PAWL_ERROR_INIT;
-    struct pawl_step step = { 0 };
-    struct restoring restoring = { .state = state };
     struct pawl_report *report = pawl_report_new();
 
     if (ret_report != NULL)
@@ -455,20 +489,11 @@ pawl_run_restore(struct pawl_run *run, struct pawl_state *state, int64_t *ret_st
     if (st == PAWL_OK)
         st = pawl_run_enter(run, &own);
     if (st == PAWL_OK) {
-        const struct pawl_find_request request = { .options = { .defer_hash = run->options.verify_first == 0 },
-                                                   .use = restore_found,
-                                                   .context = &restoring };
         (void)pthread_mutex_lock(&state->lock);
-        st = pawl_find_newest(&run->root, &request, &step, report, &own);
+        st = restore_newest(run, state, ret_step, report, &own);
         (void)pthread_mutex_unlock(&state->lock);
-        enum pawl_status remembered = remember_corrupt(run, report, &own);
-        if (st == PAWL_OK)
-            st = remembered;
         pawl_run_leave(run);
     }
-    if (st == PAWL_OK && ret_step != NULL)
-        *ret_step = step.number;
-    pawl_step_release(&step);
     if (ret_report == NULL)
         pawl_report_free(report);
     if (st != PAWL_OK && err != NULL)

@@ -433,8 +433,8 @@ judge(struct pawl_restore *r)
 
     if (!pawl_buffer_ok(&r->hard))
         return no_memory(r);
-    bool is_fine = r->hard.len == 0 && (all_fit || r->request->lenient);
-    if (!is_fine || r->request->verify_first) {
+    bool is_fine = r->hard.len == 0 && (all_fit || r->request.lenient);
+    if (!is_fine || r->request.verify_first) {
         /* A flipped bit in a header can look like another name: first make sure that this is what was written. */
         enum pawl_status st = pawl_step_hash_set(r->step, &r->step->model, r->report, &model_right, r->err);
         if (st == PAWL_OK)
@@ -468,7 +468,7 @@ restore(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
     if (st == PAWL_OK)
         st = plan_slot(r, optimizer, is_found);
     free(is_found);
-    if (st == PAWL_OK && !r->request->weights_only)
+    if (st == PAWL_OK && !r->request.weights_only)
         st = pawl_restore_plan_values(r);
     else if (st == PAWL_OK && asks_for_more(r->state))
         pawl_restore_add_hard(r, "the checkpoint was opened for its weights only, and the state asks for more");
@@ -483,25 +483,35 @@ restore(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
     if (st == PAWL_OK)
         st = read_slot(r, optimizer, block);
     free(block);
-    return st == PAWL_OK && !r->request->weights_only ? pawl_restore_set_values(r) : st;
+    return st;
+}
+
+void
+pawl_restore_release(struct pawl_restore *r)
+{
+    free(r->missing.items);
+    free(r->unexpected.items);
+    free(r->mismatched.items);
+    free(r->values);
+    pawl_buffer_release(&r->hard);
+    pawl_arena_release(&r->scratch);
+    *r = (struct pawl_restore){ .step = NULL };
 }
 
 enum pawl_status
-pawl_restore_step(struct pawl_step *step, struct pawl_state *state, const struct pawl_restore_request *request,
-                  struct pawl_report *report, struct pawl_error *err)
+pawl_restore_read(struct pawl_restore *r, struct pawl_step *step, struct pawl_state *state,
+                  const struct pawl_restore_request *request, struct pawl_report *report, struct pawl_error *err)
 {
-    struct pawl_restore r = { .step = step, .state = state, .request = request, .report = report, .err = err };
     struct plan model = { .set = &step->model, .slot = PAWL_MODEL };
     struct plan optimizer = { .set = &step->optimizer, .slot = PAWL_OPTIMIZER };
 
-    enum pawl_status st = restore(&r, &model, &optimizer);
+    *r = (struct pawl_restore){ .step = step, .state = state, .request = *request, .report = report, .err = err };
+    enum pawl_status st = restore(r, &model, &optimizer);
     plan_release(&model);
     plan_release(&optimizer);
-    free(r.missing.items);
-    free(r.unexpected.items);
-    free(r.mismatched.items);
-    free(r.values);
-    pawl_buffer_release(&r.hard);
-    pawl_arena_release(&r.scratch);
+    if (st == PAWL_OK && !pawl_report_ok(report))
+        st = no_memory(r);
+    if (st != PAWL_OK)
+        pawl_restore_release(r);
     return st;
 }

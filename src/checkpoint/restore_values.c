@@ -490,7 +490,7 @@ plan_stream(struct pawl_restore *r)
     st = read_rng(r, PAWL_STR("pcg"), &r->stream_rng, &is_there);
     if (st != PAWL_OK || !is_there)
         return st;
-    if (has_stream_document(r) && !r->request->other_data)
+    if (has_stream_document(r) && !r->request.other_data)
         st = pawl_stream_check_document(r->state->stream, r->step->stream_text.data, r->step->stream_text.len, &own);
     if (st == PAWL_NO_MEMORY) {
         if (r->err != NULL)
@@ -522,7 +522,7 @@ set_stream(struct pawl_restore *r)
         return PAWL_OK;
     if (has_stream_document(r))
         return pawl_stream_restore_document(r->state->stream, r->step->stream_text.data, r->step->stream_text.len,
-                                            r->request->other_data, r->err);
+                                            r->request.other_data, r->err);
     const struct pawl_stream_cursor cursor = { (uint64_t)trainer->cursor_shard, (uint64_t)trainer->cursor_offset,
                                                r->stream_rng };
     return pawl_stream_restore(r->state->stream, &cursor, r->err);
@@ -548,11 +548,15 @@ pawl_restore_plan_values(struct pawl_restore *r)
 }
 
 enum pawl_status
-pawl_restore_set_values(struct pawl_restore *r)
+pawl_restore_set(struct pawl_restore *r, struct pawl_step *step, struct pawl_error *err)
 {
+    r->step = step;
+    r->err = err;
+    if (r->request.weights_only)
+        return PAWL_OK;
     enum pawl_status st = set_stream(r);
     if (st != PAWL_OK)
-        return pawl_context(r->err, st, "restore the stream");
+        return pawl_context(err, st, "restore the stream");
     for (size_t i = 0; i < r->n_values; i++) {
         if (r->values[i].bytes != 0)
             memcpy(r->values[i].at, r->values[i].from, r->values[i].bytes);

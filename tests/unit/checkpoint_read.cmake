@@ -5,5 +5,7 @@ pawl_unit_test(test_extra_state SOURCES unit/test_extra_state.c)
 pawl_unit_test(test_find SOURCES unit/test_find.c LIBRARIES pawl_sim)
 pawl_unit_test(test_golden_checkpoint SOURCES unit/test_golden_checkpoint.c)
 pawl_unit_test(test_names SOURCES unit/test_names.c)
+pawl_unit_test(test_read_memory SOURCES unit/test_read_memory.c
+    LIBRARIES -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
 pawl_unit_test(test_restore SOURCES unit/test_restore.c LIBRARIES pawl_sim)
 pawl_unit_test(test_trainer_state SOURCES unit/test_trainer_state.c)

@@ -137,7 +137,7 @@ an_optimizers_step_is_decimal(void **state)
 {
     (void)state;
     struct simdisk *disk = golden_disk("latest-missing");
-    edit_file(disk, AT "optimizer.safetensors", "\"step\":\"30\"", "\"step\":\"3 \"");
+    edit_file(disk, AT "optimizer.safetensors", "\"step\":\"30\"}} ", "\"step\":\"30 \"}}");
     relist(disk, STEP, "optimizer.safetensors");
     assert_verdict(disk, STEP, "step-mismatch optimizer.safetensors");
     simdisk_free(disk);
@@ -221,21 +221,24 @@ faults_of_shards_and_index_stand_side_by_side(void **state)
     simdisk_free(disk);
 }
 
-/* What an index maps to must be listed as a shard of it, be it there or not. */
+/* Beside the shards an index may map to nothing else, be it there, listed and in order. */
 static void
-an_index_maps_to_listed_shards_alone(void **state)
+an_index_maps_to_its_shards_alone(void **state)
 {
     (void)state;
+    static const char OTHER[] = "\x38\0\0\0\0\0\0\0{\"zz\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}  ";
+    static const char ENTRY[] = "\"zz\": \"other.safetensors\", ";
     struct simdisk *disk = golden_disk("sharded");
-    size_t bytes = 0;
-    const unsigned char *data = simdisk_get(disk, SHARDS "model-00001-of-00005.safetensors", &bytes);
-    unsigned char *copy = malloc(bytes);
-    memcpy(copy, data, bytes);
-    put_listed(disk, SHARDED, "other-00001-of-00005.safetensors", copy, bytes);
-    free(copy);
+    put_listed(disk, SHARDED, "other.safetensors", OTHER, 8 + 0x38);
     assert_verdict(disk, SHARDED, "");
-    edit_file(disk, SHARDS "model.safetensors.index.json", "model-00001", "other-00001");
-    relist(disk, SHARDED, "model.safetensors.index.json");
+    size_t bytes = 0;
+    const char *text = (const char *)simdisk_get(disk, SHARDS "model.safetensors.index.json", &bytes);
+    const char *big = strstr(text, "\"big\"");
+    struct pawl_buffer more = PAWL_BUFFER_INIT;
+    assert_true(pawl_buffer_add(&more, text, (size_t)(big - text)) && pawl_buffer_add_z(&more, ENTRY) &&
+                pawl_buffer_add(&more, big, bytes - (size_t)(big - text)));
+    put_listed(disk, SHARDED, "model.safetensors.index.json", more.data, more.len);
+    pawl_buffer_release(&more);
     assert_verdict(disk, SHARDED, "content model.safetensors.index.json");
     simdisk_free(disk);
 }
@@ -327,6 +330,41 @@ a_listed_name_of_a_megabyte(void **state)
     free(name);
     pawl_buffer_release(&out);
     pawl_arena_release(&arena);
+    simdisk_free(disk);
+}
+
+/* A release's manifest has the same schema. */
+static void
+a_release_is_no_checkpoint(void **state)
+{
+    (void)state;
+    struct simdisk *disk = golden_disk("latest-missing");
+    edit_file(disk, AT "MANIFEST.json", "\"kind\": \"checkpoint\"", "\"kind\":    \"release\"");
+    assert_verdict(disk, STEP, "manifest MANIFEST.json");
+    simdisk_free(disk);
+}
+
+/* As many shards as they say, but not 1 to N; and a manifest without a trainer state. */
+static void
+the_list_must_be_whole(void **state)
+{
+    (void)state;
+    struct simdisk *disk = golden_disk("sharded");
+    size_t bytes = 0;
+    const unsigned char *data = simdisk_get(disk, SHARDS "model-00005-of-00005.safetensors", &bytes);
+    unsigned char *copy = malloc(bytes);
+    memcpy(copy, data, bytes);
+    simdisk_remove(disk, SHARDS "model-00005-of-00005.safetensors");
+    relist(disk, SHARDED, "model-00005-of-00005.safetensors");
+    put_listed(disk, SHARDED, "model-00006-of-00005.safetensors", copy, bytes);
+    free(copy);
+    assert_verdict(disk, SHARDED, "manifest MANIFEST.json");
+    simdisk_free(disk);
+
+    disk = golden_disk("latest-missing");
+    simdisk_remove(disk, AT "trainer_state.json");
+    relist(disk, STEP, "trainer_state.json");
+    assert_verdict(disk, STEP, "manifest MANIFEST.json");
     simdisk_free(disk);
 }
 
@@ -499,11 +537,13 @@ main(void)
         cmocka_unit_test(aliases_of_the_optimizer_count_too),
         cmocka_unit_test(a_damaged_shard_does_not_blame_the_index),
         cmocka_unit_test(faults_of_shards_and_index_stand_side_by_side),
-        cmocka_unit_test(an_index_maps_to_listed_shards_alone),
+        cmocka_unit_test(an_index_maps_to_its_shards_alone),
         cmocka_unit_test(the_first_shard_tells_the_step),
         cmocka_unit_test(directories_are_judged_by_what_the_manifest_lists_in_them),
         cmocka_unit_test(a_deep_directory_is_no_danger),
         cmocka_unit_test(a_listed_name_of_a_megabyte),
+        cmocka_unit_test(a_release_is_no_checkpoint),
+        cmocka_unit_test(the_list_must_be_whole),
         cmocka_unit_test(size_only_believes_hashes_and_reads_contents),
         cmocka_unit_test(weights_can_be_had_alone),
         cmocka_unit_test(machine_faults_end_the_examination),

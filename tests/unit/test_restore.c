@@ -238,7 +238,10 @@ each_byte_is_read_once(void **state)
     assert_int_equal(pawl_find_newest(&root, &request, &step, report, NULL), PAWL_OK);
     assert_true(hook.bytes_read < total - N * sizeof *values + 4096); /* the tensors have not been read yet */
     const struct pawl_restore_request plain = { .lenient = false };
-    assert_int_equal(pawl_restore_step(&step, model, &plain, report, NULL), PAWL_OK);
+    struct pawl_restore restore = { .step = NULL };
+    assert_int_equal(pawl_restore_read(&restore, &step, model, &plain, report, NULL), PAWL_OK);
+    assert_int_equal(pawl_restore_set(&restore, &step, NULL), PAWL_OK);
+    pawl_restore_release(&restore);
     assert_in_range(hook.bytes_read, total, total + strlen("step-000005\n") + 2 * 1024);
     assert_int_equal(step.files[0].state, PAWL_STEP_FILE_RIGHT);
     pawl_step_release(&step);
