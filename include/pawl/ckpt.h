@@ -91,6 +91,13 @@ struct pawl_named_opaque {
 PAWL_API const struct pawl_named_number *pawl_ckpt_numbers(const struct pawl_ckpt *ckpt, size_t *ret_n);
 PAWL_API const struct pawl_named_opaque *pawl_ckpt_opaques(const struct pawl_ckpt *ckpt, size_t *ret_n);
 
+struct pawl_metric {
+    struct pawl_str name; /* never empty */
+    double value;         /* finite */
+};
+/* pawl.metrics.json, ascending by name; empty without the file, and when it is malformed (then the report has a warning). */
+PAWL_API const struct pawl_metric *pawl_ckpt_metrics(const struct pawl_ckpt *ckpt, size_t *ret_n);
+
 /* Names of config.json, tokenizer.json, generation_config.json and attachments that are there, ascending. */
 PAWL_API const struct pawl_str *pawl_ckpt_files(const struct pawl_ckpt *ckpt, size_t *ret_n);
 /* Bytes of one of them, read and checked now; the caller's: free with pawl_free. PAWL_NO_FILE when there is none of that name. */
@@ -129,17 +136,117 @@ PAWL_API int64_t pawl_step_of_name(struct pawl_str name);
 /* "step-000042"; "" below 0. */
 PAWL_API void pawl_step_name(int64_t step, char ret_name[32]);
 
+/*
+ * Wait for a step that a load would choose and that is newer than `newer_than` (-1: any), for an evaluator beside a run. The root need not
+ * be there yet. It is looked at about once a second, cheaply: steps are hashed only when LATEST or the names in the root say that something is new.
+ *
+ * timeout_ms  negative: for ever; 0: look once.
+ * options     may be NULL.
+ *
+ * Returns PAWL_OK, as pawl_ckpt_open_newest; PAWL_TIME_OUT; PAWL_CANCELED; a fault of the machine. That there is no step, or no complete
+ * one, is no failure: it may come.
+ */
+struct pawl_wait_options {
+    size_t size;
+    const struct pawl_ckpt_options *ckpt; /* may be NULL */
+    int (*waiting)(void *context); /* called before each pause; another answer than 0 ends the wait: PAWL_CANCELED */
+    void *context;
+};
+#define PAWL_WAIT_OPTIONS(...) ((struct pawl_wait_options){ .size = sizeof(struct pawl_wait_options), __VA_ARGS__ })
+PAWL_API enum pawl_status pawl_ckpt_wait(struct pawl_str root, int64_t newer_than, int64_t timeout_ms,
+                                         const struct pawl_wait_options *options, struct pawl_ckpt **ret_ckpt,
+                                         struct pawl_report **ret_report, struct pawl_error *err);
+
+/* ---- care: each of these takes the root's lock, and answers PAWL_BUSY while a run is open there ---- */
+
+enum pawl_direction { PAWL_LEAST = 0, PAWL_GREATEST = 1 };
+
+/* The best `count` steps by a metric; of equal values the newer. A step without the metric does not compete. */
+struct pawl_keep_best {
+    struct pawl_str metric;
+    enum pawl_direction direction; /* which values are best */
+    int64_t count;                 /* at least 1 */
+};
+
 struct pawl_prune_options {
     size_t size;
-    int64_t keep;    /* at least 1 */
-    uint8_t dry_run; /* only say what would go */
+    int64_t keep;                           /* the newest that count; 0 only beside another policy: nothing goes then */
+    uint8_t dry_run;                        /* only say what would go */
+    int64_t keep_every;                     /* the multiples of this step number stay too; 0: no such policy */
+    const struct pawl_keep_best *keep_best; /* these stay too */
+    size_t n_keep_best;
 };
 #define PAWL_PRUNE_OPTIONS(...) ((struct pawl_prune_options){ .size = sizeof(struct pawl_prune_options), __VA_ARGS__ })
 
-/* Delete old steps under the root's lock, by the rules of retention. What went is in the report (PAWL_NAMES_DELETED). PAWL_BUSY while a run
- * is open there. */
+/*
+ * Delete old steps by the rules of retention: what any of the policies keeps stays, pinned steps stay, and with fewer than `keep` that count
+ * nothing goes. What went is in the report (PAWL_NAMES_DELETED); what could not be deleted is a warning there.
+ *
+ * Returns PAWL_OK; PAWL_ARGUMENT; PAWL_BUSY; PAWL_NO_FILE; system failures. Nothing is ever left half-deleted under a step's name.
+ */
 PAWL_API enum pawl_status pawl_ckpt_prune(struct pawl_str root, const struct pawl_prune_options *options,
                                           struct pawl_report **ret_report, struct pawl_error *err);
+
+/*
+ * Pin a step: retention never deletes it, broken or not. It need not be there (yet). Durable on return; pinning twice, or unpinning what is
+ * not pinned, changes nothing. With a run open use pawl_run_pin.
+ *
+ * Returns PAWL_OK; PAWL_ARGUMENT below 0; PAWL_CORRUPT when RETENTION.json is malformed (it is left as it is: nothing is deleted
+ * meanwhile); PAWL_BUSY; PAWL_NO_FILE: no such root; system failures, after which the pins are the old or the new ones.
+ */
+PAWL_API enum pawl_status pawl_ckpt_pin(struct pawl_str root, int64_t step, struct pawl_error *err);
+PAWL_API enum pawl_status pawl_ckpt_unpin(struct pawl_str root, int64_t step, struct pawl_error *err);
+/* Every pinned step, ascending; the caller's: free with pawl_free. Needs no lock. */
+PAWL_API enum pawl_status pawl_ckpt_pins(struct pawl_str root, int64_t **ret_steps, size_t *ret_n,
+                                         struct pawl_error *err);
+
+struct pawl_repair_options {
+    size_t size;
+    uint8_t dry_run; /* only say what would be renamed */
+};
+#define PAWL_REPAIR_OPTIONS(...) \
+    ((struct pawl_repair_options){ .size = sizeof(struct pawl_repair_options), __VA_ARGS__ })
+
+/*
+ * Quarantine every broken step: hash all of them, and rename those that are not complete to step-N.bad, which no load looks at and retention
+ * neither counts nor deletes. Nothing is deleted but a `.prev` beside its complete step. A LATEST that names a broken step is
+ * first moved to the step that a load takes instead, so that what loads is the same before and after; without an older complete
+ * one it stays as it is.
+ *
+ * ret_report  may be NULL: a verdict for each broken step with its reasons; the names (PAWL_NAMES_QUARANTINED); warnings.
+ *
+ * Returns PAWL_OK, also when nothing was broken; PAWL_EXISTS when a step-N.bad is there already: that step stays as it is, the others are
+ * quarantined; PAWL_BUSY; PAWL_NO_FILE; a fault of the machine, after which the rest is as it was.
+ */
+PAWL_API enum pawl_status pawl_ckpt_repair(struct pawl_str root, const struct pawl_repair_options *options,
+                                           struct pawl_report **ret_report, struct pawl_error *err);
+
+struct pawl_copy_options {
+    size_t size;
+    uint8_t replace; /* a step of that name may be replaced, atomically */
+    /* Bytes read and in all; another answer than 0 abandons the copy (PAWL_CANCELED): nothing is left of it. */
+    int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+    void *context;
+};
+#define PAWL_COPY_OPTIONS(...) ((struct pawl_copy_options){ .size = sizeof(struct pawl_copy_options), __VA_ARGS__ })
+
+/*
+ * Copy a complete step. Every byte is hashed as it is read; the copy is synced, read again and verified by its manifest, and only then gets
+ * its name.
+ *
+ * step  a step directory under any name; or a root: the step that a load takes.
+ * dest  a directory that is there and is no step: the copy is `dest`/step-N. Else the name of the new directory; missing
+ *       parents are created. A copy under a step's name is made under that root's lock, and LATEST there is left alone.
+ *
+ * ret_report  may be NULL: of a source that is not complete the reasons.
+ *
+ * Returns PAWL_OK; PAWL_INCOMPLETE and what pawl_ckpt_open answers for the source; PAWL_EXISTS; PAWL_BUSY; PAWL_NO_SPACE;
+ * PAWL_CANCELED; PAWL_CORRUPT when the copy does not read back; system failures. After any failure there is no new name, and what
+ * was there is whole.
+ */
+PAWL_API enum pawl_status pawl_ckpt_copy(struct pawl_str step, struct pawl_str dest,
+                                         const struct pawl_copy_options *options, struct pawl_report **ret_report,
+                                         struct pawl_error *err);
 
 #ifdef __cplusplus
 }

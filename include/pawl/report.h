@@ -61,7 +61,8 @@ enum pawl_names {
     PAWL_NAMES_UNEXPECTED = 2, /* in the checkpoint, not asked for */
     PAWL_NAMES_MISMATCHED = 3, /* in both, with another dtype or shape: "name: F32 [2, 3] on disk, F32 [3, 2] asked" */
     PAWL_NAMES_IGNORED = 4,    /* step directories newer than LATEST, ascending */
-    PAWL_NAMES_DELETED = 5     /* step directories that retention deleted, or would delete */
+    PAWL_NAMES_DELETED = 5,    /* step directories that retention deleted, or would delete */
+    PAWL_NAMES_QUARANTINED = 6 /* broken step directories that a repair renamed to step-N.bad, or would rename */
 };
 
 struct pawl_report;

@@ -30,7 +30,10 @@ enum pawl_busy {
 
 struct pawl_run_options {
     size_t size;
-    int64_t keep; /* newest steps that stay; 0: all. Negative: PAWL_ARGUMENT */
+    int64_t keep;       /* newest steps that stay; 0: all. Negative: PAWL_ARGUMENT */
+    int64_t keep_every; /* of the older ones the multiples of this step number stay too; 0: no such policy */
+    const struct pawl_keep_best *keep_best; /* and the best by these metrics, that saves were given; copied */
+    size_t n_keep_best;
     enum pawl_profile profile;
     uint64_t max_file_bytes; /* of one model or optimizer file's tensors; 0: 5,000,000,000; UINT64_MAX: never split */
     enum pawl_busy busy;
@@ -81,6 +84,9 @@ PAWL_API enum pawl_status pawl_run_restore(struct pawl_run *run, struct pawl_sta
 
 struct pawl_save_options {
     size_t size;
+    /* Kept in pawl.metrics.json, for keep_best and for readers (pawl_ckpt_metrics): names that differ, not empty; finite values. */
+    const struct pawl_metric *metrics;
+    size_t n_metrics;
 };
 #define PAWL_SAVE_OPTIONS(...) ((struct pawl_save_options){ .size = sizeof(struct pawl_save_options), __VA_ARGS__ })
 
@@ -94,6 +100,10 @@ struct pawl_save_options {
  */
 PAWL_API enum pawl_status pawl_run_save(struct pawl_run *run, struct pawl_state *state, int64_t step,
                                         const struct pawl_save_options *options, struct pawl_error *err);
+
+/* As pawl_ckpt_pin and pawl_ckpt_unpin, for the root that this run has locked. */
+PAWL_API enum pawl_status pawl_run_pin(struct pawl_run *run, int64_t step, struct pawl_error *err);
+PAWL_API enum pawl_status pawl_run_unpin(struct pawl_run *run, int64_t step, struct pawl_error *err);
 
 /* Release the lock. NULL is fine. */
 PAWL_API enum pawl_status pawl_run_close(struct pawl_run *run, struct pawl_error *err);

@@ -11,7 +11,7 @@ struct list {
     size_t n, capacity;
 };
 
-#define NAME_LISTS 6 /* enum pawl_names, from 1 */
+#define NAME_LISTS 7 /* enum pawl_names, from 1 */
 
 struct verdict_lists {
     struct list problems; /* struct pawl_problem */

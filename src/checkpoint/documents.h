@@ -65,11 +65,6 @@ bool pawl_extra_state_print(struct pawl_extra_document *document, struct pawl_bu
 
 /* ---- pawl.metrics.json ---- */
 
-struct pawl_metric {
-    struct pawl_str name;
-    double value; /* finite */
-};
-
 struct pawl_metrics_document {
     struct pawl_metric *metrics; /* ascending by name */
     size_t n;
@@ -79,6 +74,10 @@ enum pawl_status pawl_metrics_parse(struct pawl_arena *arena, struct pawl_metric
                                     const void *text, size_t bytes, struct pawl_error *err);
 /* Sorts the list. */
 bool pawl_metrics_print(struct pawl_metrics_document *document, struct pawl_buffer *out);
+/* The document of a save's metrics, in the caller's order: PAWL_ARGUMENT for an empty name, one that is no UTF-8 or there twice, and a value
+ * that is not finite. */
+enum pawl_status pawl_metrics_make(const struct pawl_metric *metrics, size_t n, struct pawl_buffer *out,
+                                   struct pawl_error *err);
 
 /* ---- LATEST ---- */
 

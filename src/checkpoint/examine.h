@@ -53,6 +53,7 @@ struct pawl_step {
     bool has_trainer;
     struct pawl_trainer_document trainer;
     struct pawl_extra_document extra; /* empty without the file */
+    struct pawl_metrics_document metrics; /* empty without the file, and when it is malformed */
     struct pawl_buffer stream_text;   /* pawl.stream.json; empty without the file */
 
     bool has_model, has_optimizer; /* one whole form, valid */

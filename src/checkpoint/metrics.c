@@ -1,7 +1,10 @@
 /* pawl.metrics.json, read and printed: the metrics of a step, for retention. */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "checkpoint/documents.h"
 #include "checkpoint/fields.h"
+#include "codec/utf8.h"
 
 static int
 compare_metrics(const void *a, const void *b)
@@ -57,4 +60,41 @@ pawl_metrics_print(struct pawl_metrics_document *document, struct pawl_buffer *o
     pawl_json_write_object_end(&writer);
     (void)pawl_buffer_add_char(out, '\n');
     return pawl_buffer_ok(out);
+}
+
+static enum pawl_status
+check_metric(const struct pawl_metric *metric, struct pawl_error *err)
+{
+    if (metric->name.len == 0)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "a metric's name is empty");
+    if (pawl_utf8_first_bad(metric->name.data, metric->name.len) != metric->name.len)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "the metric's name '%s' is not UTF-8",
+                         PAWL_SHOW(metric->name));
+    if (!isfinite(metric->value))
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "metric '%s' is %g, expected a finite number",
+                         PAWL_SHOW(metric->name), metric->value);
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_metrics_make(const struct pawl_metric *metrics, size_t n, struct pawl_buffer *out, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    if (metrics == NULL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "%zu metrics were promised and none given", n);
+    struct pawl_metric *copy = calloc(n, sizeof *copy);
+    if (copy == NULL)
+        return pawl_fail_memory(err, n * sizeof *copy);
+    memcpy(copy, metrics, n * sizeof *copy);
+    qsort(copy, n, sizeof *copy, compare_metrics);
+    for (size_t i = 0; i < n && st == PAWL_OK; i++) {
+        st = check_metric(&copy[i], err);
+        if (st == PAWL_OK && i > 0 && pawl_str_equal(copy[i - 1].name, copy[i].name))
+            st = pawl_fail(err, PAWL_ARGUMENT, "argument", "metric '%s' is given twice", PAWL_SHOW(copy[i].name));
+    }
+    struct pawl_metrics_document document = { copy, n };
+    if (st == PAWL_OK && !pawl_metrics_print(&document, out))
+        st = pawl_fail_memory(err, out->len);
+    free(copy);
+    return st;
 }

@@ -238,7 +238,7 @@ add_set(struct pawl_parts *parts, const struct pawl_part_set *set, struct pawl_s
 static enum pawl_status
 list_parts(struct pawl_parts *parts, const struct pawl_state *state, struct pawl_error *err)
 {
-    size_t n_max = parts->model.split.n_files + parts->optimizer.split.n_files + state->n_files + 5;
+    size_t n_max = parts->model.split.n_files + parts->optimizer.split.n_files + state->n_files + 6;
     parts->parts = pawl_arena_take_array(&parts->arena, n_max, sizeof *parts->parts);
     bool is_fine = parts->parts != NULL;
     is_fine = is_fine && add_set(parts, &parts->model, PAWL_STR("model.safetensors.index.json"));
@@ -248,6 +248,8 @@ list_parts(struct pawl_parts *parts, const struct pawl_state *state, struct pawl
         is_fine = is_fine && add_document(parts, PAWL_STR(PAWL_EXTRA_STATE), &parts->extra_state);
     if (parts->stream_state.len != 0)
         is_fine = is_fine && add_document(parts, PAWL_STR(PAWL_STREAM_STATE), &parts->stream_state);
+    if (parts->metrics.len != 0)
+        is_fine = is_fine && add_document(parts, PAWL_STR(PAWL_METRICS), &parts->metrics);
     for (size_t i = 0; i < state->n_files && is_fine; i++)
         is_fine = add_document(parts, state->files[i].name, &state->files[i].data);
     return is_fine ? PAWL_OK : pawl_fail_memory(err, n_max * sizeof *parts->parts);
@@ -269,6 +271,8 @@ pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state, const 
         st = pawl_values_extra(state, &parts->extra_state, err);
     if (st == PAWL_OK && state->stream != NULL)
         st = pawl_stream_write_document(state->stream, &parts->stream_state, err);
+    if (st == PAWL_OK && options->n_metrics != 0)
+        st = pawl_metrics_make(options->metrics, options->n_metrics, &parts->metrics, err);
     if (st == PAWL_OK)
         st = list_parts(parts, state, err);
     if (st != PAWL_OK)
@@ -285,6 +289,7 @@ pawl_parts_release(struct pawl_parts *parts)
     pawl_buffer_release(&parts->trainer_state);
     pawl_buffer_release(&parts->extra_state);
     pawl_buffer_release(&parts->stream_state);
+    pawl_buffer_release(&parts->metrics);
     pawl_arena_release(&parts->arena);
     *parts = (struct pawl_parts){ .arena = PAWL_ARENA_INIT };
 }

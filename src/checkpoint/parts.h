@@ -35,13 +35,15 @@ struct pawl_parts {
     size_t n;
     uint64_t bytes; /* of all of them */
     struct pawl_part_set model, optimizer;
-    struct pawl_buffer optimizer_state, trainer_state, extra_state, stream_state;
+    struct pawl_buffer optimizer_state, trainer_state, extra_state, stream_state, metrics;
 };
 
 struct pawl_parts_options {
     int64_t step;
     enum pawl_profile profile;
     uint64_t max_file_bytes; /* 0: the rule's 5 GB */
+    const struct pawl_metric *metrics;
+    size_t n_metrics;
 };
 
 /*

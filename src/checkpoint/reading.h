@@ -16,6 +16,9 @@ struct pawl_ckpt {
     pthread_mutex_t lock; /* one restore at a time: it keeps what it learns about the files */
 };
 
+/* Cut a path into the directory to open and the last name; false for a path without one ("/", ".", "a/.."). `path` is changed. */
+bool pawl_path_cut(char *path, const char **ret_parent, const char **ret_name);
+
 enum pawl_status pawl_ckpt_open_newest_os(const struct pawl_os *os, struct pawl_str root,
                                           const struct pawl_ckpt_options *options, struct pawl_ckpt **ret_ckpt,
                                           struct pawl_report **ret_report, struct pawl_error *err);

@@ -1,34 +1,15 @@
-/* checkpoint/retention.c: choosing which steps go, and pawl_ckpt_prune. */
+/* checkpoint/retention.c: which steps count, deleting those that the policies give up, and pawl_ckpt_prune. */
 #include "checkpoint/retention.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include "base/str.h"
 #include "checkpoint/documents.h"
 #include "checkpoint/names.h"
+#include "checkpoint/pins.h"
 #include "base/options.h"
 #include "checkpoint/run.h"
-#include "formats/json/json.h"
-
-/* ---- choosing ---- */
-
-void
-pawl_retention_choose(struct pawl_retention_step *steps, size_t n, const struct pawl_retention_policy *policy,
-                      int64_t newest)
-{
-    /* The K-th newest that counts: what is older goes, complete or not. Without as many, nothing does. */
-    int64_t oldest_kept = -1;
-    int64_t counted = 0;
-    for (size_t i = n; i-- > 0 && policy->keep > 0 && counted < policy->keep;) {
-        if (!steps[i].counts || steps[i].step > newest)
-            continue;
-        counted++;
-        oldest_kept = steps[i].step;
-    }
-    bool is_enough = policy->keep > 0 && counted == policy->keep;
-    for (size_t i = 0; i < n; i++)
-        steps[i].goes = is_enough && steps[i].step < oldest_kept && steps[i].step < newest && !steps[i].is_pinned;
-}
 
 /* ---- does a step count? ---- */
 
@@ -120,10 +101,47 @@ read_document(const struct pawl_dir *dir, const char *name, struct pawl_buffer *
     return st;
 }
 
+/* The values of the metrics that the policy asks for, NaN for one that is not there. Malformed metrics are none, with a warning. */
+static enum pawl_status
+read_metrics(const struct pawl_retention *retention, const struct pawl_dir *dir, const char *name,
+             struct pawl_arena *arena, const double **ret_values, struct pawl_error *err)
+{
+    const struct pawl_retention_policy *policy = &retention->policy;
+    struct pawl_buffer text = PAWL_BUFFER_INIT;
+    struct pawl_arena scratch = PAWL_ARENA_INIT;
+    struct pawl_metrics_document document = { NULL, 0 };
+    struct pawl_error own = PAWL_ERROR_INIT;
+    double *values = pawl_arena_take_array(arena, policy->n_best, sizeof *values);
+    if (values == NULL)
+        return pawl_fail_memory(err, policy->n_best * sizeof *values);
+    enum pawl_status st = read_document(dir, PAWL_METRICS, &text, &own);
+    if (st == PAWL_OK)
+        st = pawl_metrics_parse(&scratch, &document, text.data, text.len, &own);
+    for (size_t i = 0; i < policy->n_best; i++) {
+        values[i] = NAN;
+        for (size_t k = 0; k < document.n; k++)
+            if (pawl_str_equal(document.metrics[k].name, policy->best[i].metric))
+                values[i] = document.metrics[k].value;
+    }
+    pawl_arena_release(&scratch);
+    pawl_buffer_release(&text);
+    if (pawl_status_is_machine_fault(st)) {
+        if (err != NULL)
+            *err = own;
+        return st;
+    }
+    if (st != PAWL_OK)
+        pawl_warn_error(retention->warner, "metrics", name, "its " PAWL_METRICS " is not used", &own);
+    *ret_values = values;
+    return PAWL_OK;
+}
+
 /* A valid manifest, and every listed file of its size. Only a fault of the machine is an error; hashes are not looked at. */
 static enum pawl_status
-step_counts(const struct pawl_dir *root, const char *name, bool *ret_counts, struct pawl_error *err)
+step_counts(const struct pawl_retention *retention, const char *name, struct pawl_arena *values_arena,
+            struct pawl_retention_step *step, struct pawl_error *err)
 {
+    const struct pawl_dir *root = retention->root;
     struct pawl_dir dir = PAWL_DIR_INIT;
     struct pawl_buffer text = PAWL_BUFFER_INIT;
     struct pawl_arena arena = PAWL_ARENA_INIT;
@@ -148,86 +166,20 @@ step_counts(const struct pawl_dir *root, const char *name, bool *ret_counts, str
         pawl_manifest_find(&manifest, PAWL_STR(PAWL_TRAINER_STATE)) != NULL &&
         lists_one_form(&manifest, PAWL_STR("model")) && lists_one_form(&manifest, PAWL_STR("optimizer")))
         st = sizes_hold(&dir, &manifest, &counts, err);
+    if (st == PAWL_OK && counts && retention->policy.n_best != 0 &&
+        pawl_manifest_find(&manifest, PAWL_STR(PAWL_METRICS)) != NULL)
+        st = read_metrics(retention, &dir, name, values_arena, &step->values, err);
 out:
     pawl_arena_release(&arena);
     pawl_buffer_release(&text);
     pawl_dir_release(&dir);
     if (pawl_status_is_machine_fault(st))
         return st;
-    *ret_counts = st == PAWL_OK && counts;
+    step->counts = st == PAWL_OK && counts;
     return PAWL_OK;
-}
-
-/* ---- RETENTION.json ---- */
-
-static enum pawl_status
-fail_retention(struct pawl_error *err, const char *what)
-{
-    return pawl_fail(err, PAWL_CORRUPT, "content", "%s", what);
-}
-
-static enum pawl_status
-take_pinned(const struct pawl_json_value *value, struct pawl_arena *arena, int64_t **ret_pinned, size_t *ret_n,
-            struct pawl_error *err)
-{
-    const struct pawl_json_value *kind = pawl_json_member(value, PAWL_STR("kind"));
-    const struct pawl_json_value *list = pawl_json_member(value, PAWL_STR("pinned"));
-    if (value->type != PAWL_JSON_OBJECT || value->n != 2 || kind == NULL || list == NULL)
-        return fail_retention(err, "expected an object of 'kind' and 'pinned'");
-    if (kind->type != PAWL_JSON_STRING || !pawl_str_equal(kind->text, PAWL_STR("retention")))
-        return fail_retention(err, "'kind' is not 'retention'");
-    if (list->type != PAWL_JSON_ARRAY)
-        return fail_retention(err, "'pinned' is no list");
-    int64_t *pinned = pawl_arena_take_array(arena, list->n + 1, sizeof *pinned);
-    if (pinned == NULL)
-        return pawl_fail_memory(err, (list->n + 1) * sizeof *pinned);
-    for (size_t i = 0; i < list->n; i++) {
-        if (list->first[i].type != PAWL_JSON_NUMBER || !pawl_json_i64(list->first[i].text, &pinned[i]) || pinned[i] < 0)
-            return fail_retention(err, "'pinned' holds something else than a step's number");
-        if (i > 0 && pinned[i] <= pinned[i - 1])
-            return fail_retention(err, "'pinned' is not in ascending order");
-    }
-    *ret_pinned = pinned;
-    *ret_n = list->n;
-    return PAWL_OK;
-}
-
-/* The pinned steps, none without the file. An error: nothing may be deleted. */
-static enum pawl_status
-read_pinned(const struct pawl_dir *root, struct pawl_arena *arena, int64_t **ret_pinned, size_t *ret_n,
-            struct pawl_error *err)
-{
-    struct pawl_buffer text = PAWL_BUFFER_INIT;
-    const struct pawl_json_value *value;
-    struct pawl_os_stat status;
-    enum pawl_status st = pawl_dir_stat(root, PAWL_RETENTION, &status, err);
-    if (st == PAWL_NO_FILE) {
-        *ret_pinned = NULL;
-        *ret_n = 0;
-        return PAWL_OK;
-    }
-    if (st == PAWL_OK && status.kind != PAWL_OS_FILE)
-        st = fail_retention(err, "not a regular file");
-    if (st == PAWL_OK)
-        st = read_document(root, PAWL_RETENTION, &text, err);
-    if (st == PAWL_OK)
-        st = pawl_json_parse(arena, text.data, text.len, 0, &value, err);
-    if (st == PAWL_OK)
-        st = take_pinned(value, arena, ret_pinned, ret_n, err);
-    pawl_buffer_release(&text);
-    return st;
 }
 
 /* ---- carrying it out ---- */
-
-static bool
-holds(const int64_t *numbers, size_t n, int64_t number)
-{
-    for (size_t i = 0; i < n; i++)
-        if (numbers[i] == number)
-            return true;
-    return false;
-}
 
 static int
 compare_steps(const void *a, const void *b)
@@ -256,21 +208,25 @@ gather_steps(const struct pawl_dir_list *list, struct pawl_retention_step *steps
     return kept;
 }
 
-/* From the newest on, until K were found: what is older goes in any case, and nobody needs to open it. */
+/* From the newest on, until K were found; of the older ones only those that another policy may keep are opened: the rest goes in any case. */
 static enum pawl_status
-count_steps(const struct pawl_retention *retention, struct pawl_retention_step *steps, size_t n, struct pawl_error *err)
+count_steps(const struct pawl_retention *retention, struct pawl_retention_step *steps, size_t n,
+            struct pawl_arena *arena, struct pawl_error *err)
 {
+    const struct pawl_retention_policy *policy = &retention->policy;
     int64_t counted = 0;
-    for (size_t i = n; i-- > 0 && counted < retention->policy.keep;) {
+    for (size_t i = n; i-- > 0;) {
         char name[PAWL_STEP_NAME_BYTES];
-        enum pawl_status st = PAWL_OK;
-        if (steps[i].step > retention->newest || holds(retention->corrupt, retention->n_corrupt, steps[i].step))
+        bool may_stay = counted < policy->keep || policy->n_best != 0 ||
+                        (policy->keep_every > 0 && steps[i].step % policy->keep_every == 0);
+        if (!may_stay || steps[i].step > retention->newest ||
+            pawl_pins_hold(retention->corrupt, retention->n_corrupt, steps[i].step))
             continue;
         pawl_entry_name(steps[i].step, "", name);
-        st = step_counts(retention->root, name, &steps[i].counts, err);
+        enum pawl_status st = step_counts(retention, name, arena, &steps[i], err);
         if (st == PAWL_OK && !steps[i].counts) {
             pawl_entry_name(steps[i].step, ".prev", name);
-            st = step_counts(retention->root, name, &steps[i].counts, err);
+            st = step_counts(retention, name, arena, &steps[i], err);
         }
         if (st != PAWL_OK)
             return pawl_context(err, st, "count the steps to keep: '%s'", name);
@@ -325,13 +281,13 @@ pawl_retention_apply(const struct pawl_retention *retention, const struct pawl_d
     size_t n = gather_steps(list, steps);
     if (retention->policy.keep < 1)
         goto out;
-    if (read_pinned(retention->root, &arena, &pinned, &n_pinned, &why) != PAWL_OK) {
+    if (pawl_pins_read(retention->root, &arena, &pinned, &n_pinned, &why) != PAWL_OK) {
         pawl_warn_error(retention->warner, "retention", PAWL_RETENTION, "no step is deleted", &why);
         goto out;
     }
     for (size_t i = 0; i < n; i++)
-        steps[i].is_pinned = holds(pinned, n_pinned, steps[i].step);
-    st = count_steps(retention, steps, n, err);
+        steps[i].is_pinned = pawl_pins_hold(pinned, n_pinned, steps[i].step);
+    st = count_steps(retention, steps, n, &arena, err);
     if (st != PAWL_OK)
         goto out;
     pawl_retention_choose(steps, n, &retention->policy, retention->newest);
@@ -348,13 +304,13 @@ out:
 /* ---- pawl_ckpt_prune ---- */
 
 static enum pawl_status
-prune_locked(const struct pawl_dir *root, const struct pawl_prune_options *options, struct pawl_report *report,
-             struct pawl_error *err)
+prune_locked(const struct pawl_dir *root, const struct pawl_retention_policy *policy, bool dry_run,
+             struct pawl_report *report, struct pawl_error *err)
 {
     const struct pawl_warner warner = { NULL, NULL, report };
     struct pawl_dir_list list = { NULL, 0 };
-    int64_t latest;
-    enum pawl_status st = options->dry_run ? PAWL_OK : pawl_root_settle(root, &warner, err);
+    int64_t latest = -1;
+    enum pawl_status st = dry_run ? PAWL_OK : pawl_root_settle(root, &warner, err);
     if (st == PAWL_OK)
         st = pawl_root_latest(root, &latest, err);
     if (st == PAWL_OK)
@@ -369,12 +325,12 @@ prune_locked(const struct pawl_dir *root, const struct pawl_prune_options *optio
         is_there = is_there || ((kind == PAWL_ENTRY_STEP || kind == PAWL_ENTRY_PREV) && step == latest);
     }
     const struct pawl_retention retention = { .root = root,
-                                              .policy = { .keep = options->keep },
+                                              .policy = *policy,
                                               .newest = is_there ? latest : INT64_MAX,
-                                              .dry_run = options->dry_run,
+                                              .dry_run = dry_run,
                                               .warner = &warner,
                                               .report = report };
-    if (!options->dry_run)
+    if (!dry_run)
         pawl_root_remove_stale(root, &list, &warner);
     st = pawl_retention_apply(&retention, &list, err);
     pawl_dir_list_release(&list);
@@ -386,9 +342,9 @@ pawl_ckpt_prune_os(const struct pawl_os *os, struct pawl_str path, const struct 
                    struct pawl_report **ret_report, struct pawl_error *err)
 {
     struct pawl_prune_options known;
+    struct pawl_retention_policy policy;
     struct pawl_dir root = PAWL_DIR_INIT;
     struct pawl_report *report = NULL;
-    char *copy = NULL;
     enum pawl_status st;
     if (ret_report != NULL)
         *ret_report = NULL;
@@ -397,25 +353,23 @@ pawl_ckpt_prune_os(const struct pawl_os *os, struct pawl_str path, const struct 
     st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_prune_options", err);
     if (st != PAWL_OK)
         return st;
-    if (known.keep < 1)
-        return pawl_fail(err, PAWL_ARGUMENT, "argument", "prune: keep is %" PRId64 ", expected 1 or more", known.keep);
+    policy = (struct pawl_retention_policy){ known.keep, known.keep_every, known.keep_best, known.n_keep_best };
+    st = pawl_policy_check(&policy, err);
+    if (st == PAWL_OK && policy.keep == 0 && policy.keep_every == 0 && policy.n_best == 0)
+        st = pawl_fail(err, PAWL_ARGUMENT, "argument", "keep is 0, expected 1 or more");
+    if (st != PAWL_OK)
+        return pawl_context(err, st, "prune");
     report = pawl_report_new();
-    st = report == NULL ? pawl_fail_memory(err, 1) : pawl_root_path(path, &copy, err);
-    if (st == PAWL_OK)
-        st = pawl_dir_open_path(&root, os, copy, err);
+    st = report == NULL ? pawl_fail_memory(err, 1) : pawl_root_open_locked(&root, os, path, err);
     if (st == PAWL_OK) {
-        st = pawl_dir_lock(&root, PAWL_OS_LOCK_TRY, NULL, err);
-        if (st == PAWL_OK) {
-            st = prune_locked(&root, &known, report, err);
-            pawl_dir_unlock(&root);
-        }
+        st = prune_locked(&root, &policy, known.dry_run != 0, report, err);
+        pawl_dir_unlock(&root);
     }
     if (st == PAWL_OK && !pawl_report_ok(report))
         st = pawl_fail_memory(err, 1);
     if (st != PAWL_OK)
         st = pawl_context(err, st, "prune");
     pawl_dir_release(&root);
-    free(copy);
     if (ret_report != NULL)
         *ret_report = report;
     else

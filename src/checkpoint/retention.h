@@ -3,27 +3,9 @@
 #define PAWL_CHECKPOINT_RETENTION_H
 
 #include "base/report.h"
+#include "checkpoint/policies.h"
 #include "checkpoint/root.h"
 #include "os/file.h"
-
-/* What any of the policies keeps stays. */
-struct pawl_retention_policy {
-    int64_t keep; /* the newest that count; 0: nothing goes */
-};
-
-struct pawl_retention_step {
-    int64_t step;
-    bool counts; /* complete by manifest and sizes, and not found corrupt */
-    bool is_pinned;
-    bool goes; /* the answer */
-};
-
-/*
- * Choose among the steps of a root, ascending. `newest` is the step that LATEST names: it stays, and newer ones are not
- * counted and stay. Decides by numbers alone; touches nothing.
- */
-void pawl_retention_choose(struct pawl_retention_step *steps, size_t n, const struct pawl_retention_policy *policy,
-                           int64_t newest);
 
 struct pawl_retention {
     const struct pawl_dir *root;

@@ -22,6 +22,22 @@ pawl_root_path(struct pawl_str root, char **ret_path, struct pawl_error *err)
     return PAWL_OK;
 }
 
+enum pawl_status
+pawl_root_open_locked(struct pawl_dir *root, const struct pawl_os *os, struct pawl_str path, struct pawl_error *err)
+{
+    char *copy = NULL;
+    enum pawl_status st = pawl_root_path(path, &copy, err);
+    if (st == PAWL_OK)
+        st = pawl_dir_open_path(root, os, copy, err);
+    if (st == PAWL_OK) {
+        st = pawl_dir_lock(root, PAWL_OS_LOCK_TRY, NULL, err);
+        if (st != PAWL_OK)
+            pawl_dir_release(root);
+    }
+    free(copy);
+    return st;
+}
+
 /* ---- entering ---- */
 
 enum pawl_status
@@ -50,9 +66,11 @@ pawl_run_leave(struct pawl_run *run)
 static enum pawl_status
 check_options(const struct pawl_run_options *options, struct pawl_error *err)
 {
-    if (options->keep < 0)
-        return pawl_fail(err, PAWL_ARGUMENT, "argument", "keep is %" PRId64 ", expected 0 (all) or more",
-                         options->keep);
+    const struct pawl_retention_policy policy = { options->keep, options->keep_every, options->keep_best,
+                                                  options->n_keep_best };
+    enum pawl_status st = pawl_policy_check(&policy, err);
+    if (st != PAWL_OK)
+        return st;
     if (options->profile != PAWL_PROFILE_NONE && options->profile != PAWL_PROFILE_TINYLLM &&
         options->profile != PAWL_PROFILE_COURSE)
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "%d is no profile", (int)options->profile);
@@ -94,6 +112,7 @@ free_run(struct pawl_run *run)
 {
     pawl_dir_release(&run->root);
     (void)pthread_mutex_destroy(&run->lock);
+    pawl_arena_release(&run->arena);
     free(run->corrupt);
     free(run);
 }
@@ -127,7 +146,11 @@ pawl_run_open_os(const struct pawl_os *os, struct pawl_str root, const struct pa
     run->options = known;
     run->warner = (struct pawl_warner){ known.warning, known.context, NULL };
     run->is_unsettled = true;
-    st = pawl_dir_create_all(os, path, NULL, err);
+    run->policy = (struct pawl_retention_policy){ known.keep, known.keep_every, known.keep_best, known.n_keep_best };
+    st = pawl_policy_copy(&run->policy, &run->arena, err);
+    run->options.keep_best = run->policy.best;
+    if (st == PAWL_OK)
+        st = pawl_dir_create_all(os, path, NULL, err);
     if (st == PAWL_OK)
         st = pawl_dir_open_path(&run->root, os, path, err);
     if (st == PAWL_OK)
@@ -197,12 +220,15 @@ pawl_run_has_steps(struct pawl_run *run, bool *ret_has, struct pawl_error *err)
 }
 
 static enum pawl_status
-save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, struct pawl_error *err)
+save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, const struct pawl_save_options *save,
+            struct pawl_error *err)
 {
     struct pawl_parts parts;
     const struct pawl_parts_options options = { .step = step,
                                                 .profile = run->options.profile,
-                                                .max_file_bytes = run->options.max_file_bytes };
+                                                .max_file_bytes = run->options.max_file_bytes,
+                                                .metrics = save->metrics,
+                                                .n_metrics = save->n_metrics };
     (void)pthread_mutex_lock(&state->lock);
     enum pawl_status st = pawl_parts_plan(&parts, state, &options, err);
     if (st == PAWL_OK) {
@@ -219,7 +245,7 @@ enum pawl_status
 pawl_run_save(struct pawl_run *run, struct pawl_state *state, int64_t step, const struct pawl_save_options *options,
               struct pawl_error *err)
 {
-    struct pawl_save_options known;
+    struct pawl_save_options known = { .size = sizeof known };
     enum pawl_status st = PAWL_OK;
     if (state == NULL)
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "no state was given");
@@ -229,7 +255,7 @@ pawl_run_save(struct pawl_run *run, struct pawl_state *state, int64_t step, cons
         st = pawl_run_enter(run, err);
     if (st != PAWL_OK)
         return st;
-    st = save_locked(run, state, step, err);
+    st = save_locked(run, state, step, &known, err);
     pawl_run_leave(run);
     return st;
 }

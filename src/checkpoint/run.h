@@ -3,6 +3,8 @@
 #define PAWL_CHECKPOINT_RUN_H
 
 #include <pthread.h>
+#include "base/arena.h"
+#include "checkpoint/policies.h"
 #include "checkpoint/root.h"
 #include "os/file.h"
 #include "pawl/run.h"
@@ -23,6 +25,8 @@ struct pawl_run {
     struct pawl_dir
         root; /* open and locked: a change of the working directory, or of a link in the path, changes nothing */
     struct pawl_run_options options;
+    struct pawl_arena arena; /* what `policy` points to */
+    struct pawl_retention_policy policy;
     struct pawl_warner warner;
     unsigned said;
     bool is_unsettled; /* what a crashed or failed save left is to be looked after before the next one */
@@ -32,6 +36,10 @@ struct pawl_run {
 
 /* A NUL-terminated copy of a caller's path, on the heap; PAWL_ARGUMENT for one that is empty or holds a NUL. */
 enum pawl_status pawl_root_path(struct pawl_str root, char **ret_path, struct pawl_error *err);
+
+/* Open a root for one piece of care and take its lock: PAWL_BUSY at once when a run has it. Unlock and release it afterwards. */
+enum pawl_status pawl_root_open_locked(struct pawl_dir *root, const struct pawl_os *os, struct pawl_str path,
+                                       struct pawl_error *err);
 
 enum pawl_status pawl_run_open_os(const struct pawl_os *os, struct pawl_str root,
                                   const struct pawl_run_options *options, struct pawl_run **ret_run,

@@ -377,7 +377,7 @@ delete_old(struct save *save)
     }
     if (st == PAWL_OK) {
         const struct pawl_retention retention = { .root = save->root,
-                                                  .policy = { .keep = run->options.keep },
+                                                  .policy = run->policy,
                                                   .newest = save->step,
                                                   .corrupt = run->corrupt,
                                                   .n_corrupt = run->n_corrupt,

@@ -168,9 +168,7 @@ static enum pawl_status
 check_other_documents(const struct content *c)
 {
     struct pawl_buffer text = PAWL_BUFFER_INIT;
-    struct pawl_arena scratch = PAWL_ARENA_INIT;
     struct pawl_error own = PAWL_ERROR_INIT;
-    struct pawl_metrics_document metrics;
     const struct pawl_receipt *row;
     bool is_read;
 
@@ -178,7 +176,7 @@ check_other_documents(const struct content *c)
     if (st == PAWL_OK)
         st = read_document(c, PAWL_METRICS, &text, &row, &is_read);
     if (st == PAWL_OK && is_read) {
-        st = pawl_metrics_parse(&scratch, &metrics, text.data, text.len, &own);
+        st = pawl_metrics_parse(&c->step->arena, &c->step->metrics, text.data, text.len, &own);
         if (st != PAWL_OK && pawl_step_is_content_fault(st)) {
             pawl_report_warning(c->report, "content", row->name, "the metrics are not used: %s", own.message);
             st = PAWL_OK;
@@ -186,7 +184,6 @@ check_other_documents(const struct content *c)
             *c->err = own;
         }
     }
-    pawl_arena_release(&scratch);
     pawl_buffer_release(&text);
     return st;
 }
