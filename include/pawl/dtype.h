@@ -93,6 +93,19 @@ PAWL_API enum pawl_status pawl_encode_f32(enum pawl_dtype dtype, enum pawl_overf
 PAWL_API enum pawl_status pawl_decode_f32(enum pawl_dtype dtype, const void *codes, size_t n, float *values,
                                           struct pawl_error *err);
 
+/*
+ * Convert n packed values of one float dtype to another (F64 too), each rounded once: nearest, ties to even. Equal dtypes move
+ * the bits untouched. Integers, BOOL and C64 are moved to themselves only.
+ *
+ * `codes` and `values` need no alignment and must not overlap. n times the bits of each must be whole bytes.
+ * overflow  for a target that lacks the value; F32 and F64 count as formats with infinities.
+ * ret_bad   may be NULL; set on PAWL_OUT_OF_RANGE to the index of the first value that has no code.
+ *
+ * Returns PAWL_OK; PAWL_ARGUMENT; PAWL_OUT_OF_RANGE with code "out-of-range". Since 0.1.
+ */
+PAWL_API enum pawl_status pawl_cast(enum pawl_dtype from, const void *codes, size_t n, enum pawl_dtype to,
+                                    enum pawl_overflow overflow, void *values, size_t *ret_bad, struct pawl_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -60,6 +60,12 @@ PAWL_API enum pawl_status pawl_model_open(struct pawl_str path, const struct paw
                                           struct pawl_model **ret_model, struct pawl_error *err);
 PAWL_API enum pawl_status pawl_model_open_z(const char *path, const struct pawl_model_options *options,
                                             struct pawl_model **ret_model, struct pawl_error *err);
+/*
+ * A whole safetensors file that is in memory: `data` is borrowed until the model is closed, and must not change. Nothing is copied
+ * but the header; pawl_model_map gives pointers into `data`.
+ */
+PAWL_API enum pawl_status pawl_model_open_memory(const void *data, size_t n, const struct pawl_model_options *options,
+                                                 struct pawl_model **ret_model, struct pawl_error *err);
 PAWL_API void pawl_model_close(struct pawl_model *model); /* NULL is fine; mappings end */
 
 PAWL_API enum pawl_kind pawl_model_kind(const struct pawl_model *model);
@@ -83,11 +89,14 @@ struct pawl_model_file {
 PAWL_API const struct pawl_model_file *pawl_model_files(const struct pawl_model *model, size_t *ret_n);
 
 /*
- * Read a tensor into the caller's memory.
+ * Read a tensor into the caller's memory. A large one is read by several threads.
  *
- * dtype  what the caller wants: the tensor's own (bytes moved untouched), or PAWL_F32 for any float dtype up to 32 bits
- *        (decoded exactly). PAWL_ARGUMENT otherwise.
+ * dtype  what the caller wants: the tensor's own (bytes moved untouched), or, for a float, any other float: exact where that is
+ *        wider, rounded once where it is not, by the format's own rule of overflow. PAWL_ARGUMENT otherwise.
+ * data   aligned for `dtype` where that is not the tensor's own.
  * bytes  of `data`; exactly what the result takes, else PAWL_ARGUMENT with both numbers.
+ *
+ * PAWL_OUT_OF_RANGE names the tensor and the first index whose value `dtype` lacks; `data` then holds anything.
  */
 PAWL_API enum pawl_status pawl_model_read(const struct pawl_model *model, const struct pawl_tensor_info *tensor,
                                           enum pawl_dtype dtype, void *data, size_t bytes, struct pawl_error *err);
@@ -97,6 +106,58 @@ PAWL_API enum pawl_status pawl_model_read(const struct pawl_model *model, const 
  */
 PAWL_API enum pawl_status pawl_model_map(const struct pawl_model *model, const struct pawl_tensor_info *tensor,
                                          const void **ret_data, bool *ret_is_aligned, struct pawl_error *err);
+
+/* ---- parts of tensors ---- */
+
+/*
+ * What is wanted along one axis, by NumPy's rules: negative places count from the end, ranges are clamped, an index that is
+ * outside is an error. All zero is `:`, the whole axis.
+ */
+enum pawl_slice_flags {
+    PAWL_SLICE_START = 1,   /* `start` counts; else from the end where the step begins */
+    PAWL_SLICE_STOP = 2,    /* `stop` counts; else to the other end, and that included */
+    PAWL_SLICE_INDEX = 4,   /* `start` is an index, and the axis is not in the result */
+    PAWL_SLICE_ELLIPSIS = 8 /* `...`: as many whole axes as are needed here; once at most */
+};
+struct pawl_slice_axis {
+    int64_t start, stop;
+    int64_t step; /* 0 counts as 1 */
+    uint32_t flags;
+};
+
+/*
+ * Read NumPy's spelling: "0:10,::2,-1", "...,3". Blanks are allowed around numbers; "" is no axis at all.
+ *
+ * axes   room for n_max; *ret_n tells how many there are.
+ * Returns PAWL_OK, or PAWL_ARGUMENT (a step of 0 in the text too), pointing at the place.
+ */
+PAWL_API enum pawl_status pawl_slice_parse(struct pawl_str text, struct pawl_slice_axis *axes, size_t n_max,
+                                           size_t *ret_n, struct pawl_error *err);
+
+/*
+ * The shape that a slice of a tensor has.
+ *
+ * n          axes given; those that are missing at the end are whole. More than the tensor has is PAWL_ARGUMENT.
+ * ret_shape  room for tensor->rank items; *ret_rank of them are set.
+ * ret_bytes  in the tensor's own dtype; may be NULL.
+ *
+ * PAWL_ARGUMENT also for an index outside its axis (named, with its size), for two ellipses, and for elements of 4 or 6
+ * bits where what is wanted does not lie in whole bytes.
+ */
+PAWL_API enum pawl_status pawl_slice_shape(const struct pawl_tensor_info *tensor, const struct pawl_slice_axis *axes,
+                                           size_t n, uint64_t *ret_shape, size_t *ret_rank, uint64_t *ret_bytes,
+                                           struct pawl_error *err);
+
+/*
+ * Read a slice, row-major and packed, without reading the rest: neighbours that are less than a page apart are read at once,
+ * others one by one. Memory beyond `data` is at most 1 MiB.
+ *
+ * dtype, bytes  as in pawl_model_read. overflow: what becomes of a value beyond the range of `dtype`.
+ */
+PAWL_API enum pawl_status pawl_model_read_slice(const struct pawl_model *model, const struct pawl_tensor_info *tensor,
+                                                const struct pawl_slice_axis *axes, size_t n, enum pawl_dtype dtype,
+                                                enum pawl_overflow overflow, void *data, size_t bytes,
+                                                struct pawl_error *err);
 
 /* ---- checking ---- */
 
@@ -145,6 +206,20 @@ struct pawl_write_options {
  */
 PAWL_API enum pawl_status pawl_safetensors_write(struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
                                                  const struct pawl_write_options *options, struct pawl_error *err);
+
+/*
+ * The same bytes to a sink, without seeking: nothing is synced, no file is made. What can be refused is refused before the first
+ * byte; a value that `stored` lacks, and what a source answers, can come in the middle. keep_existing means nothing here.
+ */
+PAWL_API enum pawl_status pawl_safetensors_write_sink(const struct pawl_sink *sink, const struct pawl_tensor *tensors,
+                                                      size_t n, const struct pawl_write_options *options,
+                                                      struct pawl_error *err);
+/*
+ * The same bytes to memory: with data NULL only *ret_bytes, the size, is set; then `bytes` must be that, else PAWL_ARGUMENT.
+ */
+PAWL_API enum pawl_status pawl_safetensors_write_memory(void *data, size_t bytes, const struct pawl_tensor *tensors,
+                                                        size_t n, const struct pawl_write_options *options,
+                                                        uint64_t *ret_bytes, struct pawl_error *err);
 
 #ifdef __cplusplus
 }

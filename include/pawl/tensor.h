@@ -36,6 +36,15 @@ struct pawl_source {
 };
 
 /*
+ * Where a file goes that has no path: a pipe, a socket, memory. Called in order, from front to back, without seeking;
+ * another answer than PAWL_OK ends the work, and is what the call that writes answers (err is never NULL here).
+ */
+struct pawl_sink {
+    enum pawl_status (*write)(void *context, const void *data, size_t n, struct pawl_error *err);
+    void *context;
+};
+
+/*
  * A tensor of the caller's. Zero-initialise and set what applies; `size` tells
  * which version of the struct this is.
  *
@@ -45,7 +54,7 @@ struct pawl_source {
 struct pawl_tensor {
     size_t size;
     enum pawl_slot slot;
-    enum pawl_dtype dtype;  /* of the bytes in memory, and of the file */
+    enum pawl_dtype dtype;  /* of the bytes in memory, and of the file where `stored` does not say otherwise */
     struct pawl_str name;   /* copied by whoever takes the tensor */
     size_t rank;            /* 0: a scalar */
     const uint64_t *shape;  /* rank items; copied */
@@ -53,6 +62,12 @@ struct pawl_tensor {
     void *data;             /* the first element (also with negative strides); borrowed. Only read by a save */
     const struct pawl_source *source; /* instead of data; copied, its context borrowed. Can't be restored into */
     uint8_t is_big_endian;            /* the bytes in memory are big-endian: turned while saving and restoring */
+    /*
+     * Of the file, when it is not to be that of the memory: a narrower float for F32 values, rounded once on their way out.
+     * 0: `dtype`. Only pawl_safetensors_write and its kin take it; a checkpoint keeps every bit, and refuses.
+     */
+    enum pawl_dtype stored;
+    enum pawl_overflow overflow; /* of `stored`: what becomes of a value beyond its range */
 };
 
 #define PAWL_TENSOR(slot_, name_, dtype_, data_, ...)                                      \

@@ -199,6 +199,12 @@ check_tensor(const struct pawl_state *state, const struct pawl_tensor *tensor, s
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "a tensor can't be named '__metadata__'");
     if (pawl_state_find_tensor(state, tensor->slot, tensor->name) != NULL)
         return fail_taken(tensor->name, tensor->slot == PAWL_MODEL ? "tensor" : "optimizer tensor", err);
+    if (tensor->stored != 0 && tensor->stored != tensor->dtype)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                         "tensor '%s' is to be stored as %s: a checkpoint keeps every bit of the %s that it is",
+                         PAWL_SHOW(tensor->name),
+                         pawl_dtype_name(tensor->stored) == NULL ? "no dtype" : pawl_dtype_name(tensor->stored),
+                         pawl_dtype_name(tensor->dtype) == NULL ? "value" : pawl_dtype_name(tensor->dtype));
     uint64_t bytes;
     return pawl_tensor_check(tensor, &bytes, err);
 }

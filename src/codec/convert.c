@@ -1,6 +1,7 @@
 #include "codec/convert.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,22 +148,28 @@ fills_bytes(enum pawl_dtype dtype, size_t n)
     return n % 4 * pawl_dtype_bits(dtype) % 8 == 0;
 }
 
+enum pawl_status
+pawl_convert_fail_value(enum pawl_dtype dtype, double value, uint32_t nan_bits, uint64_t index, struct pawl_error *err)
+{
+    const char *name = pawl_dtype_name(dtype);
+    if (isnan(value))
+        return pawl_fail(err, PAWL_OUT_OF_RANGE, "out-of-range",
+                         "element %" PRIu64 " is NaN (0x%08" PRIx32 "), which %s lacks", index, nan_bits, name);
+    if (dtype == PAWL_F8_E8M0 && value <= 0)
+        return pawl_fail(err, PAWL_OUT_OF_RANGE, "out-of-range",
+                         "element %" PRIu64 " is %.9g, and %s holds only powers of two, all positive", index, value,
+                         name);
+    return pawl_fail(err, PAWL_OUT_OF_RANGE, "out-of-range",
+                     "element %" PRIu64 " is %.9g, beyond the largest of %s in magnitude, %s", index, value, name,
+                     dtype == PAWL_F32 ? "3.40282347e+38" : range_of(dtype).largest);
+}
+
 static enum pawl_status
 fail_value(enum pawl_dtype dtype, float value, size_t index, struct pawl_error *err)
 {
-    const char *name = pawl_dtype_name(dtype);
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return pawl_fail(err, PAWL_OUT_OF_RANGE, "out-of-range", "element %zu is NaN (0x%08" PRIx32 "), which %s lacks",
-                         index, bits, name);
-    if (dtype == PAWL_F8_E8M0 && (bits >> 31 != 0 || bits == 0))
-        return pawl_fail(err, PAWL_OUT_OF_RANGE, "out-of-range",
-                         "element %zu is %.9g, and %s holds only powers of two, all positive", index, (double)value,
-                         name);
-    return pawl_fail(err, PAWL_OUT_OF_RANGE, "out-of-range",
-                     "element %zu is %.9g, beyond the largest of %s in magnitude, %s", index, (double)value, name,
-                     range_of(dtype).largest);
+    return pawl_convert_fail_value(dtype, (double)value, bits, index, err);
 }
 
 enum pawl_status

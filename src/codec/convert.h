@@ -24,6 +24,10 @@ const char *pawl_convert_variant_name(enum pawl_convert_variant variant);
 bool pawl_convert_has(enum pawl_convert_variant variant);
 enum pawl_convert_variant pawl_convert_best(void);
 
+/* "out-of-range", with a message that says why the value has no code: `nan_bits` are those of a NaN, as F32. */
+enum pawl_status pawl_convert_fail_value(enum pawl_dtype dtype, double value, uint32_t nan_bits, uint64_t index,
+                                         struct pawl_error *err);
+
 /* As pawl_encode_f32() and pawl_decode_f32(), by a variant that pawl_convert_has(). */
 enum pawl_status pawl_encode_f32_by(enum pawl_convert_variant variant, enum pawl_dtype dtype,
                                     enum pawl_overflow overflow, const float *values, size_t n, void *codes,

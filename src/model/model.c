@@ -3,10 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "base/checked.h"
-#include "base/options.h"
-
-/* Codes decoded at a time: a multiple of 12, so that a block of any dtype ends with a whole byte and a whole value. */
-#define DECODE_BYTES ((size_t)3 << 18)
+#include "model/read.h"
 
 /* ---- making and closing ---- */
 
@@ -149,32 +146,31 @@ with_tensor(const struct pawl_tensor_info *tensor, enum pawl_status st, struct p
     return pawl_context(err, st, "tensor '%s'", PAWL_SHOW(tensor->name));
 }
 
+/* What the result takes, once it is known that there is one. */
 static enum pawl_status
-read_decoded(const struct pawl_set_file *file, const struct pawl_tensor_info *tensor, float *values,
-             struct pawl_error *err)
+check_read(const struct pawl_tensor_info *tensor, uint64_t own_bytes, enum pawl_dtype dtype, const void *data,
+           size_t bytes, struct pawl_error *err)
 {
-    uint64_t bytes = tensor->end - tensor->begin;
-    uint64_t at = file->header.data_begin + tensor->begin;
-    unsigned bits = pawl_dtype_bits(tensor->dtype);
-    size_t most = bytes < DECODE_BYTES ? (size_t)bytes : DECODE_BYTES;
-    enum pawl_status st = PAWL_OK;
-    if (bytes == 0)
-        return PAWL_OK;
-    unsigned char *codes = malloc(most);
-    if (codes == NULL)
-        return pawl_fail_memory(err, most);
-    while (bytes > 0 && st == PAWL_OK) {
-        size_t n = bytes < most ? (size_t)bytes : most;
-        size_t count = n * 8 / bits;
-        st = pawl_file_read(&file->file, at, codes, n, err);
-        if (st == PAWL_OK)
-            st = pawl_decode_f32(tensor->dtype, codes, count, values, err);
-        values += count;
-        at += n;
-        bytes -= n;
-    }
-    free(codes);
-    return st;
+    unsigned from = pawl_dtype_bits(tensor->dtype);
+    unsigned to = pawl_dtype_bits(dtype);
+    uint64_t bits;
+    if (dtype != tensor->dtype && (!pawl_dtype_is_float(tensor->dtype) || !pawl_dtype_is_float(dtype)))
+        return pawl_fail(
+            err, PAWL_ARGUMENT, "argument", "%s can't be read as %s: as it is, or a float as another float",
+            pawl_dtype_name(tensor->dtype), pawl_dtype_name(dtype) == NULL ? "no dtype" : pawl_dtype_name(dtype));
+    /* own_bytes * 8 / from values; a file's tensor has less than 2^61 bytes */
+    if (!pawl_mul_u64(own_bytes * 8 / from, to, &bits))
+        return pawl_fail_memory(err, SIZE_MAX);
+    if (bits % 8 != 0)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "%" PRIu64 " elements of %s are no whole bytes", bits / to,
+                         pawl_dtype_name(dtype));
+    if (bytes != bits / 8)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "%s takes %" PRIu64 " bytes, the caller's memory has %zu",
+                         pawl_dtype_name(dtype), bits / 8, bytes);
+    if (dtype != tensor->dtype && to >= 16 && (uintptr_t)data % (to / 8) != 0)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "%s needs memory aligned to %u bytes", pawl_dtype_name(dtype),
+                         to / 8);
+    return PAWL_OK;
 }
 
 enum pawl_status
@@ -184,38 +180,35 @@ pawl_model_read(const struct pawl_model *model, const struct pawl_tensor_info *t
     const struct pawl_set_file *file = file_of(model, tensor, err);
     if (file == NULL)
         return PAWL_ARGUMENT;
-    uint64_t need = tensor->end - tensor->begin;
-    bool is_decoded = dtype != tensor->dtype;
-    enum pawl_status st;
-    if (is_decoded) {
-        unsigned bits = pawl_dtype_bits(tensor->dtype);
-        if (dtype != PAWL_F32 || !pawl_dtype_is_float(tensor->dtype) || bits > 32)
-            return with_tensor(tensor,
-                               pawl_fail(err, PAWL_ARGUMENT, "argument",
-                                         "%s can't be read as %s: as it is, or a float of at most 32 bits as F32",
-                                         pawl_dtype_name(tensor->dtype),
-                                         pawl_dtype_name(dtype) == NULL ? "no dtype" : pawl_dtype_name(dtype)),
-                               err);
-        /* bytes * 8 / bits values of 4 bytes each; a file's tensor has less than 2^61 bytes */
-        if (!pawl_mul_u64(need, 32, &need))
-            return pawl_fail_memory(err, SIZE_MAX);
-        need /= bits;
-        if ((uintptr_t)data % sizeof(float) != 0)
-            return with_tensor(tensor, pawl_fail(err, PAWL_ARGUMENT, "argument", "F32 needs memory aligned to 4 bytes"),
-                               err);
-    }
-    if (bytes != need)
-        return with_tensor(tensor,
-                           pawl_fail(err, PAWL_ARGUMENT, "argument",
-                                     "%s takes %" PRIu64 " bytes, the caller's memory has %zu", pawl_dtype_name(dtype),
-                                     need, bytes),
-                           err);
-    if (is_decoded)
-        st = read_decoded(file, tensor, data, err);
-    else
-        st = bytes == 0 ? PAWL_OK
-                        : pawl_file_read(&file->file, file->header.data_begin + tensor->begin, data, bytes, err);
+    uint64_t own_bytes = tensor->end - tensor->begin;
+    const struct pawl_reading reading = { &file->file, file->header.data_begin + tensor->begin, tensor->dtype, dtype,
+                                          PAWL_OVERFLOW_FORMAT };
+    enum pawl_status st = check_read(tensor, own_bytes, dtype, data, bytes, err);
+    if (st == PAWL_OK)
+        st = pawl_read_whole(&reading, own_bytes, data, err);
     if (st == PAWL_OK) /* what was read is of the file that was opened, and of all of it */
+        st = pawl_file_check_unchanged(&file->file, err);
+    return with_tensor(tensor, st, err);
+}
+
+enum pawl_status
+pawl_model_read_slice(const struct pawl_model *model, const struct pawl_tensor_info *tensor,
+                      const struct pawl_slice_axis *axes, size_t n, enum pawl_dtype dtype, enum pawl_overflow overflow,
+                      void *data, size_t bytes, struct pawl_error *err)
+{
+    struct pawl_selection selection;
+    const struct pawl_set_file *file = file_of(model, tensor, err);
+    if (file == NULL)
+        return PAWL_ARGUMENT;
+    enum pawl_status st = pawl_selection_make(&selection, tensor, axes, n, NULL, NULL, err);
+    if (st != PAWL_OK)
+        return st;
+    const struct pawl_reading reading = { &file->file, file->header.data_begin + tensor->begin, tensor->dtype, dtype,
+                                          overflow };
+    st = check_read(tensor, selection.bytes, dtype, data, bytes, err);
+    if (st == PAWL_OK)
+        st = pawl_read_selection(&reading, &selection, data, err);
+    if (st == PAWL_OK)
         st = pawl_file_check_unchanged(&file->file, err);
     return with_tensor(tensor, st, err);
 }

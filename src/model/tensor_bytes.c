@@ -9,6 +9,7 @@
  * rows of a grid are copied by one loop over elements of a fixed size.
  */
 #include "model/set.h"
+#include "model/stored.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -139,6 +140,11 @@ check(const struct pawl_tensor *tensor, uint64_t *ret_bytes, struct pawl_error *
                              pawl_dtype_bits(tensor->dtype), pawl_dtype_name(tensor->dtype));
         if (has_packed_strides(tensor) ? bytes > REACH_MAX : !reach_fits(tensor))
             return pawl_fail(err, PAWL_ARGUMENT, "argument", "reaches beyond all memory");
+    }
+    if (tensor->stored != 0 && tensor->stored != tensor->dtype) {
+        st = pawl_stored_check(tensor, err);
+        if (st != PAWL_OK)
+            return st;
     }
     *ret_bytes = bytes;
     return PAWL_OK;
@@ -378,10 +384,24 @@ write_run(const void *data, uint64_t bytes, struct pawl_writer *writer, struct p
     return bytes == 0 ? PAWL_OK : pawl_writer_add(writer, data, (size_t)bytes, err);
 }
 
+enum pawl_status
+pawl_source_read(const struct pawl_source *source, uint64_t offset, void *destination, size_t n, struct pawl_error *err)
+{
+    struct pawl_error own = PAWL_ERROR_INIT; /* a source may always fill an error */
+    enum pawl_status st = source->read(source->context, offset, destination, n, &own);
+    if (st == PAWL_OK)
+        return PAWL_OK;
+    if (own.status == PAWL_OK) /* it left the error as it was */
+        return pawl_fail(err, st, pawl_code_of_status(st), "its source failed at byte %" PRIu64 " of %" PRIu64, offset,
+                         source->bytes);
+    if (err != NULL)
+        *err = own;
+    return st;
+}
+
 static enum pawl_status
 write_source(const struct pawl_source *source, struct pawl_writer *writer, struct pawl_error *err)
 {
-    struct pawl_error own = PAWL_ERROR_INIT; /* a source may always fill an error */
     uint64_t offset = 0;
     while (offset < source->bytes) {
         uint64_t left = source->bytes - offset;
@@ -390,16 +410,9 @@ write_source(const struct pawl_source *source, struct pawl_writer *writer, struc
         enum pawl_status st = pawl_writer_room(writer, left > SIZE_MAX ? SIZE_MAX : (size_t)left, &room, &n, err);
         if (st != PAWL_OK)
             return st;
-        st = source->read(source->context, offset, room, n, &own);
-        if (st != PAWL_OK) {
-            if (own.status == PAWL_OK) /* it left the error as it was */
-                return pawl_fail(err, st, pawl_code_of_status(st), "its source failed at byte %" PRIu64 " of %" PRIu64,
-                                 offset, source->bytes);
-            if (err != NULL)
-                *err = own;
-            return st;
-        }
-        st = pawl_writer_filled(writer, n, err);
+        st = pawl_source_read(source, offset, room, n, err);
+        if (st == PAWL_OK)
+            st = pawl_writer_filled(writer, n, err);
         if (st != PAWL_OK)
             return st;
         offset += n;
@@ -450,7 +463,9 @@ pawl_tensor_write(const struct pawl_tensor *tensor, struct pawl_writer *writer, 
     uint64_t bytes;
     enum pawl_status st = check(tensor, &bytes, err);
     if (st == PAWL_OK) {
-        if (tensor->source != NULL)
+        if (tensor->stored != 0 && tensor->stored != tensor->dtype)
+            st = pawl_stored_write(tensor, writer, err);
+        else if (tensor->source != NULL)
             st = write_source(tensor->source, writer, err);
         else if (pawl_tensor_is_packed(tensor))
             st = write_run(tensor->data, bytes, writer, err);
@@ -461,6 +476,22 @@ pawl_tensor_write(const struct pawl_tensor *tensor, struct pawl_writer *writer, 
         return PAWL_OK;
     pawl_error_tensor(err, tensor->name);
     return pawl_context(err, st, "tensor '%s'", PAWL_SHOW(tensor->name));
+}
+
+/* Elements from `first` on, packed and little-endian. */
+void
+pawl_tensor_gather(const struct pawl_tensor *tensor, uint64_t first, size_t n, void *packed)
+{
+    struct layout layout;
+    struct walk walk;
+    assert(tensor->source == NULL && !is_sub_byte(tensor->dtype));
+    layout_init(&layout, tensor);
+    assert(first <= layout.elements && n <= layout.elements - first);
+    if (n == 0)
+        return;
+    walk_init(&walk, &layout, tensor->data, first);
+    move_elements(&walk, &layout, packed, n, true);
+    swap_units(packed, n * layout.each, layout.unit);
 }
 
 /* ---- back ---- */

@@ -15,6 +15,8 @@ struct writing {
     struct pawl_pair *metadata;
     size_t n_metadata;
     struct pawl_name_table names; /* of the given */
+    struct pawl_st_plan plan;
+    struct pawl_write_options options;
 };
 
 /* ---- tied tensors ---- */
@@ -43,6 +45,10 @@ compare_storage(const void *a_item, const void *b_item)
     int order = compare_words((uint64_t)(uintptr_t)a->data, (uint64_t)(uintptr_t)b->data);
     if (order == 0)
         order = compare_words((uint64_t)a->dtype, (uint64_t)b->dtype);
+    if (order == 0)
+        order = compare_words((uint64_t)a->stored, (uint64_t)b->stored);
+    if (order == 0 && a->stored != 0)
+        order = compare_words((uint64_t)a->overflow, (uint64_t)b->overflow);
     if (order == 0)
         order = compare_words(a->is_big_endian != 0, b->is_big_endian != 0);
     if (order == 0)
@@ -171,36 +177,28 @@ prepare(struct writing *w, const struct pawl_write_options *options, struct pawl
         const struct pawl_tensor *tensor = &w->given[i];
         if (w->target[i] != i)
             continue;
-        w->items[w->n] = (struct pawl_st_item){ tensor->name, tensor->dtype, tensor->rank, tensor->shape };
+        w->items[w->n] = (struct pawl_st_item){ tensor->name, tensor->stored != 0 ? tensor->stored : tensor->dtype,
+                                                tensor->rank, tensor->shape };
         w->item_of[w->n++] = i;
     }
     return st;
 }
 
+/* The whole file, front to back. */
 static enum pawl_status
-write_file(const struct writing *w, const struct pawl_os *os, const struct pawl_st_plan *plan, const char *path,
-           bool may_replace, struct pawl_error *err)
+write_all(const struct writing *w, struct pawl_writer *writer, struct pawl_error *err)
 {
-    const struct pawl_tap no_tap = { NULL, NULL };
-    struct pawl_publish publish = PAWL_PUBLISH_INIT;
-    enum pawl_status st = pawl_publish_begin(&publish, os, path, may_replace, plan->file_bytes, no_tap, err);
-    if (st == PAWL_OK)
-        st = pawl_writer_add(&publish.writer, plan->prefix.data, plan->prefix.len, err);
+    enum pawl_status st = pawl_writer_add(writer, w->plan.prefix.data, w->plan.prefix.len, err);
     for (size_t i = 0; i < w->n && st == PAWL_OK; i++)
-        st = pawl_tensor_write(&w->given[w->item_of[plan->order[i]]], &publish.writer, err);
-    if (st == PAWL_OK)
-        st = pawl_publish_commit(&publish, err);
-    pawl_publish_release(&publish);
+        st = pawl_tensor_write(&w->given[w->item_of[w->plan.order[i]]], writer, err);
     return st;
 }
 
 /* Everything that a caller can get wrong, before anything is looked for. */
 static enum pawl_status
-check_arguments(struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
-                const struct pawl_write_options *options, struct pawl_error *err)
+check_arguments(const struct pawl_tensor *tensors, size_t n, const struct pawl_write_options *options,
+                struct pawl_error *err)
 {
-    if (path.len == 0 || memchr(path.data, 0, path.len) != NULL)
-        return pawl_fail(err, PAWL_ARGUMENT, "argument", "a path must have bytes, and no NUL");
     if (options->align != 0 && options->align != 8 && options->align != 64 && options->align != 256 &&
         options->align != 4096)
         return pawl_fail(err, PAWL_ARGUMENT, "argument",
@@ -233,42 +231,66 @@ as_argument(enum pawl_status st, struct pawl_error *err)
     return PAWL_ARGUMENT;
 }
 
+static void
+release(struct writing *w)
+{
+    pawl_st_plan_release(&w->plan);
+    pawl_name_table_release(&w->names);
+    pawl_arena_release(&w->arena);
+}
+
+/* From what the caller gives to a plan of the file: all that can be refused is refused here. `w` must be released in any case. */
+static enum pawl_status
+plan_file(struct writing *w, const struct pawl_tensor *tensors, size_t n, const struct pawl_write_options *options,
+          struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    *w = (struct writing){ .given = tensors, .n_given = n, .names = PAWL_NAME_TABLE_INIT };
+    w->options = PAWL_WRITE_OPTIONS(.align = 0);
+    if (options != NULL)
+        st =
+            pawl_options_take(&w->options, sizeof w->options, options, options->size, "struct pawl_write_options", err);
+    if (st == PAWL_OK)
+        st = check_arguments(tensors, n, &w->options, err);
+    if (st == PAWL_OK)
+        st = prepare(w, &w->options, err);
+    if (st == PAWL_OK)
+        st = pawl_st_plan(&w->plan, w->items, w->n, w->metadata, w->n_metadata,
+                          w->options.has_metadata != 0 || w->n_metadata != 0, w->options.align, err);
+    return as_argument(st, err);
+}
+
+static enum pawl_status
+publish(const struct writing *w, const struct pawl_os *os, const char *path, struct pawl_error *err)
+{
+    const struct pawl_tap no_tap = { NULL, NULL };
+    struct pawl_publish publish = PAWL_PUBLISH_INIT;
+    enum pawl_status st =
+        pawl_publish_begin(&publish, os, path, !w->options.keep_existing, w->plan.file_bytes, no_tap, err);
+    if (st == PAWL_OK)
+        st = write_all(w, &publish.writer, err);
+    if (st == PAWL_OK)
+        st = pawl_publish_commit(&publish, err);
+    pawl_publish_release(&publish);
+    return st;
+}
+
 enum pawl_status
 pawl_safetensors_write_os(const struct pawl_os *os, struct pawl_str path, const struct pawl_tensor *tensors, size_t n,
                           const struct pawl_write_options *options, struct pawl_error *err)
 {
-    struct pawl_write_options known = PAWL_WRITE_OPTIONS(.align = 0);
-    struct writing w = { .given = tensors, .n_given = n, .names = PAWL_NAME_TABLE_INIT };
-    struct pawl_st_plan plan = { .file_bytes = 0 };
-    char *path_z = NULL;
-    enum pawl_status st = PAWL_OK;
-
-    if (options != NULL)
-        st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_write_options", err);
-    if (st == PAWL_OK)
-        st = check_arguments(path, tensors, n, &known, err);
-    if (st == PAWL_OK)
-        st = prepare(&w, &known, err);
-    if (st == PAWL_OK)
-        st = pawl_st_plan(&plan, w.items, w.n, w.metadata, w.n_metadata, known.has_metadata != 0 || w.n_metadata != 0,
-                          known.align, err);
-    if (st != PAWL_OK) {
-        st = as_argument(st, err);
-        goto out;
+    struct writing w;
+    if (path.len == 0 || memchr(path.data, 0, path.len) != NULL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "a path must have bytes, and no NUL");
+    enum pawl_status st = plan_file(&w, tensors, n, options, err);
+    if (st == PAWL_OK) {
+        char *path_z = pawl_str_dup(path);
+        st = path_z != NULL ? publish(&w, os, path_z, err) : pawl_fail_memory(err, path.len);
+        free(path_z);
+        if (st != PAWL_OK)
+            pawl_error_path(err, path);
     }
-    path_z = pawl_str_dup(path);
-    if (path_z == NULL) {
-        st = pawl_fail_memory(err, path.len);
-        goto out;
-    }
-    st = write_file(&w, os, &plan, path_z, !known.keep_existing, err);
-    if (st != PAWL_OK)
-        pawl_error_path(err, path);
-out:
-    free(path_z);
-    pawl_st_plan_release(&plan);
-    pawl_name_table_release(&w.names);
-    pawl_arena_release(&w.arena);
+    release(&w);
     return st;
 }
 
@@ -277,4 +299,65 @@ pawl_safetensors_write(struct pawl_str path, const struct pawl_tensor *tensors, 
                        const struct pawl_write_options *options, struct pawl_error *err)
 {
     return pawl_safetensors_write_os(pawl_os_posix(), path, tensors, n, options, err);
+}
+
+/* ---- without a file ---- */
+
+static enum pawl_status
+write_to_sink(const struct writing *w, const struct pawl_sink *sink, struct pawl_error *err)
+{
+    const struct pawl_tap no_tap = { NULL, NULL };
+    struct pawl_writer writer = PAWL_WRITER_INIT;
+    enum pawl_status st = pawl_writer_to_sink(&writer, sink, no_tap, err);
+    if (st == PAWL_OK)
+        st = write_all(w, &writer, err);
+    if (st == PAWL_OK)
+        st = pawl_writer_close(&writer, err);
+    pawl_writer_abandon(&writer);
+    return st;
+}
+
+enum pawl_status
+pawl_safetensors_write_sink(const struct pawl_sink *sink, const struct pawl_tensor *tensors, size_t n,
+                            const struct pawl_write_options *options, struct pawl_error *err)
+{
+    struct writing w;
+    if (sink == NULL || sink->write == NULL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "a sink without a function to write");
+    enum pawl_status st = plan_file(&w, tensors, n, options, err);
+    if (st == PAWL_OK)
+        st = write_to_sink(&w, sink, err);
+    release(&w);
+    return st;
+}
+
+/* Memory as a sink: of the size that was planned, so it never ends too early. */
+static enum pawl_status
+fill_memory(void *context, const void *data, size_t n, struct pawl_error *err)
+{
+    unsigned char **at = context;
+    (void)err;
+    memcpy(*at, data, n);
+    *at += n;
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_safetensors_write_memory(void *data, size_t bytes, const struct pawl_tensor *tensors, size_t n,
+                              const struct pawl_write_options *options, uint64_t *ret_bytes, struct pawl_error *err)
+{
+    struct writing w;
+    unsigned char *at = data;
+    const struct pawl_sink sink = { fill_memory, &at };
+    enum pawl_status st = plan_file(&w, tensors, n, options, err);
+    uint64_t needed = w.plan.file_bytes;
+    if (st == PAWL_OK && data != NULL && needed != bytes)
+        st = pawl_fail(err, PAWL_ARGUMENT, "argument", "the file takes %" PRIu64 " bytes, the caller's memory has %zu",
+                       needed, bytes);
+    if (st == PAWL_OK && data != NULL)
+        st = write_to_sink(&w, &sink, err);
+    if (st == PAWL_OK && ret_bytes != NULL)
+        *ret_bytes = needed;
+    release(&w);
+    return st;
 }

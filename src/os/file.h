@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "os/os.h"
+#include "pawl/tensor.h"
 
 /* ---- directories ---- */
 
@@ -160,6 +161,7 @@ struct pawl_writer {
     const struct pawl_os *os;
     struct pawl_os_dir *dir; /* the directory's handle, not owned */
     struct pawl_os_file *handle;
+    const struct pawl_sink *sink; /* instead of a file; not owned */
     char *path;
     uint64_t bytes_expected; /* as announced, 0 when not known */
     uint64_t bytes_reserved; /* 0 when nothing was reserved */
@@ -171,18 +173,21 @@ struct pawl_writer {
     struct pawl_tap tap;
 };
 
-#define PAWL_WRITER_INIT                                \
-    {                                                   \
-        NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, \
-        {                                               \
-            NULL, NULL                                  \
-        }                                               \
+#define PAWL_WRITER_INIT                                      \
+    {                                                         \
+        NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, \
+        {                                                     \
+            NULL, NULL                                        \
+        }                                                     \
     }
 
 /* `bytes` is the size to come, 0 when not known: space is reserved where the filesystem can. A file that becomes
  * smaller is cut at the sync, a larger one just grows. PAWL_EXISTS when the name is taken. */
 enum pawl_status pawl_writer_create(struct pawl_writer *writer, const struct pawl_dir *dir, const char *name,
                                     uint64_t bytes, struct pawl_tap tap, struct pawl_error *err);
+/* Write to a sink: a sync hands over what is gathered and syncs nothing, a close ends it. `sink` must live as long as the writer. */
+enum pawl_status pawl_writer_to_sink(struct pawl_writer *writer, const struct pawl_sink *sink, struct pawl_tap tap,
+                                     struct pawl_error *err);
 enum pawl_status pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err);
 /* Room for the caller to fill in place, at most `bytes`, at least 1; then pawl_writer_filled(n). Saves a copy for sources. */
 enum pawl_status pawl_writer_room(struct pawl_writer *writer, size_t bytes, void **ret_room, size_t *ret_bytes,

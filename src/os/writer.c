@@ -93,6 +93,45 @@ failed:
     return st;
 }
 
+enum pawl_status
+pawl_writer_to_sink(struct pawl_writer *writer, const struct pawl_sink *sink, struct pawl_tap tap,
+                    struct pawl_error *err)
+{
+    struct pawl_writer fresh = PAWL_WRITER_INIT;
+    fresh.sink = sink;
+    fresh.tap = tap;
+    fresh.gather = malloc(GATHER_BYTES);
+    if (fresh.gather == NULL)
+        return pawl_fail_memory(err, GATHER_BYTES);
+    *writer = fresh;
+    return PAWL_OK;
+}
+
+/* What is gathered and then `bytes` of `data` to the sink. */
+static enum pawl_status
+hand_over(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err)
+{
+    struct pawl_error own = PAWL_ERROR_INIT; /* a sink may always fill an error */
+    enum pawl_status st = PAWL_OK;
+    if (writer->gathered != 0)
+        st = writer->sink->write(writer->sink->context, writer->gather, writer->gathered, &own);
+    if (st == PAWL_OK && bytes != 0) {
+        writer->written += writer->gathered;
+        writer->gathered = 0;
+        st = writer->sink->write(writer->sink->context, data, bytes, &own);
+    }
+    if (st != PAWL_OK) {
+        if (own.status == PAWL_OK) /* it left the error as it was */
+            return pawl_fail(err, st, pawl_code_of_status(st), "the sink failed at byte %" PRIu64, writer->written);
+        if (err != NULL)
+            *err = own;
+        return st;
+    }
+    writer->written = writer->offset;
+    writer->gathered = 0;
+    return PAWL_OK;
+}
+
 /* Write what is gathered and then `bytes` of `data`, all of it. */
 static enum pawl_status
 write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err)
@@ -101,6 +140,8 @@ write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
     struct pawl_os_span spans[2] = { { writer->gather, writer->gathered }, { data, bytes } };
     size_t at = 0;
 
+    if (writer->sink != NULL)
+        return hand_over(writer, data, bytes, err);
     for (;;) {
         while (at < 2 && spans[at].bytes == 0)
             at++;
@@ -139,7 +180,7 @@ write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
 static enum pawl_status
 check_length(const struct pawl_writer *writer, size_t bytes, struct pawl_error *err)
 {
-    if (bytes <= (uint64_t)INT64_MAX - writer->offset)
+    if (bytes <= (uint64_t)INT64_MAX - writer->offset || writer->sink != NULL)
         return PAWL_OK;
     return fail_writer(writer, EFBIG, "write", err);
 }
@@ -202,7 +243,7 @@ pawl_writer_sync(struct pawl_writer *writer, struct pawl_error *err)
 {
     const struct pawl_os *os = writer->os;
     enum pawl_status st = write_out(writer, NULL, 0, err);
-    if (st != PAWL_OK)
+    if (st != PAWL_OK || writer->sink != NULL)
         return st;
     if (writer->bytes_reserved > writer->written) {
         /* Give back what was reserved and not used. Space only: a filesystem that refuses to keeps it. */
@@ -225,6 +266,10 @@ pawl_writer_close(struct pawl_writer *writer, struct pawl_error *err)
     enum pawl_status st = write_out(writer, NULL, 0, err); /* nothing, after a sync */
     if (st != PAWL_OK)
         return st;
+    if (writer->sink != NULL) {
+        pawl_writer_abandon(writer);
+        return PAWL_OK;
+    }
     int code = writer->os->file_close(writer->os->context, writer->handle);
     writer->handle = NULL; /* closed in any case */
     if (code != 0)
