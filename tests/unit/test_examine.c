@@ -182,6 +182,35 @@ aliases_of_the_optimizer_count_too(void **state)
     simdisk_free(disk);
 }
 
+/* Where hashing was left to a reader that will not come, because the step is passed over, it is done all the same: all reasons are told. */
+static void
+a_hash_that_was_put_off_is_taken_with_another_fault(void **state)
+{
+    (void)state;
+    const struct pawl_step_options options = { .defer_hash = true };
+    for (int has_other = 0; has_other < 2; has_other++) {
+        struct simdisk *disk = golden_disk("latest-missing");
+        struct pawl_dir root = open_root(disk);
+        struct pawl_step step = { 0 };
+        struct pawl_report *report = pawl_report_new();
+        char text[256];
+        size_t n = 0;
+        size_t bytes = 0;
+        assert_non_null(simdisk_get(disk, AT "model.safetensors", &bytes));
+        simdisk_flip(disk, AT "model.safetensors", bytes - 1, 1);
+        if (has_other != 0)
+            simdisk_put_text(disk, AT "more", "");
+        assert_int_equal(pawl_step_examine(&step, &root, STEP, &options, report, NULL), PAWL_OK);
+        pawl_report_end_verdict(report);
+        print_verdict(text, sizeof text, pawl_report_verdicts(report, &n));
+        assert_string_equal(text, has_other == 0 ? "" : "hash model.safetensors, unlisted-file more");
+        pawl_step_release(&step);
+        pawl_report_free(report);
+        pawl_dir_release(&root);
+        simdisk_free(disk);
+    }
+}
+
 /* ---- an index and its shards ---- */
 
 #define SHARDED "step-000064"
@@ -535,6 +564,7 @@ main(void)
         cmocka_unit_test(an_optimizers_step_is_decimal),
         cmocka_unit_test(a_copy_is_held_against_its_trainer_state),
         cmocka_unit_test(aliases_of_the_optimizer_count_too),
+        cmocka_unit_test(a_hash_that_was_put_off_is_taken_with_another_fault),
         cmocka_unit_test(a_damaged_shard_does_not_blame_the_index),
         cmocka_unit_test(faults_of_shards_and_index_stand_side_by_side),
         cmocka_unit_test(an_index_maps_to_its_shards_alone),

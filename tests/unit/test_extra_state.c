@@ -73,6 +73,7 @@ every_rule_has_its_message(void **state)
         { "\"AAEC/w==\"", "[0]", "states: s: data: expected a string, found an array" },
         { "AAEC/w==", "AAEC/x==", "states: s: data: expected base64, found 'x' as character 5 of 8" },
         { "AAEC/w==", "AAEC/w", "states: s: data: expected base64 in groups of 4, found 6 characters" },
+        { "AAEC/w==", "AA==AAEC", "states: s: data: expected base64, found '=' as character 2 of 8" },
         { "AAEC/w==", "AAE C/w=", "states: s: data: expected base64, found ' ' as character 3 of 8" },
     };
     check_document_cases(parse, GOOD, CASES, sizeof CASES / sizeof CASES[0]);
