@@ -18,6 +18,10 @@ llmcp35_pass_begin(struct llmcp35_pass *pass, struct pawl_llmcp35_training *trai
     *pass = (struct llmcp35_pass){ .batch = batch, .rms_epsilon = config->rms_epsilon };
     pass->parameters = pawl_llmcp35_training_parameters(training, &n_parameters);
 
+    if (!llmcp35_is_exact())
+        return fault(err, PAWL_UNSUPPORTED, "unsupported", NULL,
+                     "this build fuses products and sums, the replay would have other bits: build it with "
+                     "-ffp-contract=off");
     if (batch->n == 0 || batch->batch == 0 || batch->n % batch->batch != 0)
         return fault(err, PAWL_ARGUMENT, "argument", NULL, "%zu ids can't be cut into %zu sequences", batch->n,
                      batch->batch);

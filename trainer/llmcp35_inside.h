@@ -78,6 +78,8 @@ llmcp35_keep(struct llmcp35_work *work, const char *where, double value)
 
 /* ---- products (llmcp35_math.c) ---- */
 
+/* Whether products are rounded before they are added: an option of the compiler can outdo the pragma above. */
+bool llmcp35_is_exact(void);
 /* c[r][j] = sum over k ascending of a[r][k] * b[k][j]. */
 void llmcp35_product(double *c, const double *a, const double *b, size_t rows, size_t inner, size_t columns);
 /* c[r][j] = sum over k ascending of a[r][k] * b[j][k]. */

@@ -136,6 +136,18 @@ llmcp35_weight_gradient(double *c, double *scratch, const double *x, const doubl
     }
 }
 
+/* (1 + e)^2 - 1 - 2 e is 0 when the square is rounded, and e^2 when it is not. */
+bool
+llmcp35_is_exact(void)
+{
+    volatile double one = 1.0;
+    double a = one + DBL_EPSILON;
+    double b = -(one + 2 * DBL_EPSILON);
+    double c[1] = { b };
+    double difference = a * a + c[0];
+    return difference == 0.0;
+}
+
 /* ---- heads ---- */
 
 static void

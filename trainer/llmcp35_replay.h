@@ -40,7 +40,7 @@ struct llmcp35_replay {
  * ret_after  the checkpoint after the update (the generator's state untouched); may be NULL.
  *
  * Returns PAWL_OK; PAWL_ARGUMENT for a batch or rate that the model does not take; PAWL_OUT_OF_RANGE when a value stops
- * being finite, naming it; PAWL_NO_MEMORY.
+ * being finite, naming it; PAWL_NO_MEMORY; PAWL_UNSUPPORTED in a build that fuses products and sums.
  */
 enum pawl_status llmcp35_replay(const struct pawl_llmcp35 *checkpoint, const struct llmcp35_batch *batch, double rate,
                                 const struct llmcp35_trace *trace, struct llmcp35_replay *ret_replay,

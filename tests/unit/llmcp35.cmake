@@ -5,3 +5,10 @@ add_test(NAME test_llmcp35_replay_other_libm COMMAND test_llmcp35_replay
          WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/test-folders/test_llmcp35_replay)
 set_tests_properties(test_llmcp35_replay_other_libm PROPERTIES TIMEOUT 120 LABELS llmcp35
                      ENVIRONMENT "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-AVX2,-AVX2_Usable,-FMA4")
+# The replay built by every compiler here, at several levels.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_test(NAME llmcp35_builds
+         COMMAND ${Python3_EXECUTABLE} tests/unit/llmcp35_builds.py ${PROJECT_BINARY_DIR}/test-folders/llmcp35_builds
+                 $<TARGET_FILE:pawl_static>
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(llmcp35_builds PROPERTIES TIMEOUT 300 LABELS "llmcp35;no-sanitizer;long")
