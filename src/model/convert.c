@@ -116,24 +116,25 @@ write_file(const struct pawl_os *os, const char *path, const struct pawl_convers
 static enum pawl_status
 write_sink(const struct pawl_conversion *c, struct pawl_error *err)
 {
-    const struct pawl_sink *sink = c->options.sink;
-    const struct pawl_buffer *prefix = &c->split.files[0].plan.prefix;
-    struct pawl_error unused = PAWL_ERROR_INIT; /* a sink is promised a place for its error */
-    struct pawl_error *own = err != NULL ? err : &unused;
+    const struct pawl_tap no_tap = { NULL, NULL };
+    struct pawl_writer writer = PAWL_WRITER_INIT;
     struct pawl_copier copier;
-    const void *data = NULL;
-    size_t n = 1;
-    enum pawl_status st = pawl_copier_begin(&copier, c, err);
+    enum pawl_status st = pawl_writer_to_sink(&writer, c->options.sink, no_tap, err);
     if (st != PAWL_OK)
         return st;
-    st = sink->write(sink->context, prefix->data, prefix->len, own);
-    while (st == PAWL_OK && n != 0) {
-        st = pawl_copier_next(&copier, 0, &data, &n, err);
-        if (st == PAWL_OK && n != 0)
-            st = sink->write(sink->context, data, n, own);
+    st = pawl_copier_begin(&copier, c, err);
+    if (st == PAWL_OK) {
+        st = pawl_copier_write(&copier, 0, &writer, err);
+        pawl_copier_end(&copier);
     }
-    pawl_copier_end(&copier);
-    return st == PAWL_OK ? pawl_conversion_check_unchanged(c, err) : st;
+    if (st == PAWL_OK)
+        st = pawl_conversion_check_unchanged(c, err);
+    if (st == PAWL_OK)
+        st = pawl_writer_sync(&writer, err);
+    if (st == PAWL_OK)
+        st = pawl_writer_close(&writer, err);
+    pawl_writer_abandon(&writer);
+    return st;
 }
 
 /* ---- the whole ---- */
