@@ -193,6 +193,11 @@ struct pawl_write_options {
     size_t n_metadata;
     uint8_t has_metadata;  /* with n_metadata 0: write {} */
     uint8_t keep_existing; /* PAWL_EXISTS rather than replace */
+    uint8_t
+        is_unsynced; /* of a file: published by rename all the same, but a loss of power may leave the old file, or a broken one */
+    /* Bytes written and in all, every few MiB, from the calling thread; another answer than 0 cancels: PAWL_CANCELED, the old file is intact. */
+    int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+    void *progress_context;
 };
 #define PAWL_WRITE_OPTIONS(...) ((struct pawl_write_options){ .size = sizeof(struct pawl_write_options), __VA_ARGS__ })
 

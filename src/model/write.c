@@ -4,6 +4,9 @@
 #include "base/options.h"
 #include "model/model.h"
 
+/* Written between two calls of progress. */
+#define TELL_BYTES ((size_t)4 << 20)
+
 struct writing {
     struct pawl_arena arena;
     const struct pawl_tensor *given;
@@ -184,14 +187,62 @@ prepare(struct writing *w, const struct pawl_write_options *options, struct pawl
     return st;
 }
 
+static enum pawl_status
+tell_progress(const struct writing *w, const struct pawl_writer *writer, uint64_t *told, struct pawl_error *err)
+{
+    bool is_news = writer->offset > *told;
+    *told = writer->offset;
+    if (w->options.progress == NULL || !is_news ||
+        w->options.progress(w->options.progress_context, writer->offset, w->plan.file_bytes) == 0)
+        return PAWL_OK;
+    return pawl_fail(err, PAWL_CANCELED, "canceled", "canceled by the caller; nothing was changed");
+}
+
+/* A tensor that is one run in memory, told about on the way: it may be the whole file. */
+static enum pawl_status
+write_told(const struct writing *w, const struct pawl_tensor *tensor, uint64_t bytes, struct pawl_writer *writer,
+           uint64_t *told, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    for (uint64_t at = 0; at < bytes && st == PAWL_OK; at += TELL_BYTES) {
+        size_t n = bytes - at < TELL_BYTES ? (size_t)(bytes - at) : TELL_BYTES;
+        st = pawl_writer_add(writer, (const unsigned char *)tensor->data + at, n, err);
+        if (st != PAWL_OK) {
+            pawl_error_tensor(err, tensor->name);
+            return pawl_context(err, st, "tensor '%s'", PAWL_SHOW(tensor->name));
+        }
+        st = tell_progress(w, writer, told, err);
+    }
+    return st;
+}
+
+static enum pawl_status
+write_tensor(const struct writing *w, const struct pawl_tensor *tensor, struct pawl_writer *writer, uint64_t *told,
+             struct pawl_error *err)
+{
+    uint64_t bytes;
+    enum pawl_status st = pawl_tensor_check(tensor, &bytes, err);
+    if (st != PAWL_OK)
+        return st;
+    bool is_one_run = tensor->source == NULL && (tensor->stored == 0 || tensor->stored == tensor->dtype) &&
+                      pawl_tensor_is_packed(tensor);
+    if (w->options.progress != NULL && is_one_run && bytes > TELL_BYTES)
+        return write_told(w, tensor, bytes, writer, told, err);
+    return pawl_tensor_write(tensor, writer, err);
+}
+
 /* The whole file, front to back. */
 static enum pawl_status
 write_all(const struct writing *w, struct pawl_writer *writer, struct pawl_error *err)
 {
+    uint64_t told = 0;
     enum pawl_status st = pawl_writer_add(writer, w->plan.prefix.data, w->plan.prefix.len, err);
-    for (size_t i = 0; i < w->n && st == PAWL_OK; i++)
-        st = pawl_tensor_write(&w->given[w->item_of[w->plan.order[i]]], writer, err);
-    return st;
+    for (size_t i = 0; i < w->n && st == PAWL_OK; i++) {
+        st = write_tensor(w, &w->given[w->item_of[w->plan.order[i]]], writer, &told, err);
+        if (st == PAWL_OK && writer->offset - told >= TELL_BYTES)
+            st = tell_progress(w, writer, &told, err);
+    }
+    return st == PAWL_OK ? tell_progress(w, writer, &told, err) : st;
 }
 
 /* Everything that a caller can get wrong, before anything is looked for. */
@@ -267,6 +318,7 @@ publish(const struct writing *w, const struct pawl_os *os, const char *path, str
     struct pawl_publish publish = PAWL_PUBLISH_INIT;
     enum pawl_status st =
         pawl_publish_begin(&publish, os, path, !w->options.keep_existing, w->plan.file_bytes, no_tap, err);
+    publish.is_unsynced = w->options.is_unsynced != 0;
     if (st == PAWL_OK)
         st = write_all(w, &publish.writer, err);
     if (st == PAWL_OK)

@@ -227,11 +227,12 @@ struct pawl_publish {
     uint32_t mode;
     bool may_replace;
     struct pawl_writer writer;
+    bool is_unsynced; /* set after begin: the commit renames and syncs nothing */
 };
 
-#define PAWL_PUBLISH_INIT                                            \
-    {                                                                \
-        PAWL_DIR_INIT, NULL, NULL, false, 0, false, PAWL_WRITER_INIT \
+#define PAWL_PUBLISH_INIT                                                   \
+    {                                                                       \
+        PAWL_DIR_INIT, NULL, NULL, false, 0, false, PAWL_WRITER_INIT, false \
     }
 
 /* PAWL_EXISTS when the target is there and may_replace is false (checked again, in one step, at the commit). */

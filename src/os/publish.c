@@ -296,7 +296,8 @@ move_into_place(const struct pawl_publish *publish, struct pawl_error *err)
 enum pawl_status
 pawl_publish_commit(struct pawl_publish *publish, struct pawl_error *err)
 {
-    enum pawl_status st = settle(&publish->writer, err);
+    enum pawl_status st =
+        publish->is_unsynced ? pawl_writer_close(&publish->writer, err) : settle(&publish->writer, err);
     if (st != PAWL_OK)
         return st;
     st = move_into_place(publish, err);
@@ -304,7 +305,7 @@ pawl_publish_commit(struct pawl_publish *publish, struct pawl_error *err)
         return st;
     free(publish->temporary); /* its name is gone */
     publish->temporary = NULL;
-    return pawl_dir_sync(&publish->dir, NULL, err);
+    return publish->is_unsynced ? PAWL_OK : pawl_dir_sync(&publish->dir, NULL, err);
 }
 
 void

@@ -561,6 +561,65 @@ refuses_before_any_file_exists(void **state)
     assert_int_equal(count_names("."), 0);
 }
 
+struct told {
+    size_t calls;
+    uint64_t last, total;
+    size_t cancel_at; /* which call answers no; 0: none */
+};
+
+static int
+tell(void *context, uint64_t done, uint64_t total)
+{
+    struct told *told = context;
+    assert_true(done > told->last && done <= total);
+    told->last = done;
+    told->total = total;
+    return ++told->calls == told->cancel_at;
+}
+
+/*
+ * Goal: progress is told in the middle of a tensor that is nearly the whole file, ends with all bytes, and a "no" anywhere
+ * leaves the old file. Method: a tensor of 9 MiB, and every call that there is canceled in turn. Unsynced files take the same way.
+ */
+static void
+tells_progress_and_can_be_canceled(void **state)
+{
+    static const uint64_t shape = (uint64_t)9 << 20;
+    unsigned char *data = calloc(1, (size_t)shape);
+    struct told told = { 0 };
+    size_t n;
+    (void)state;
+    assert_non_null(data);
+    const struct pawl_tensor big = bytes_tensor(PAWL_STR("big"), PAWL_U8, 1, &shape, data);
+    const struct pawl_tensor small = bytes_tensor(PAWL_STR("small"), PAWL_U8, 0, NULL, data);
+    const struct pawl_write_options options =
+        PAWL_WRITE_OPTIONS(.is_unsynced = 1, .progress = tell, .progress_context = &told);
+    assert_int_equal(write_to("f", &small, 1, NULL, NULL), PAWL_OK);
+    char *before = st_slurp("f", &n);
+    for (size_t i = 1; i <= 3; i++) {
+        struct pawl_error err = PAWL_ERROR_INIT;
+        told = (struct told){ .cancel_at = i };
+        assert_int_equal(write_to("f", &big, 1, &options, &err), PAWL_CANCELED);
+        assert_string_equal(err.code, "canceled");
+        assert_int_equal(told.calls, i);
+        size_t n_after;
+        char *after = st_slurp("f", &n_after);
+        assert_int_equal(n_after, n);
+        assert_memory_equal(after, before, n);
+        assert_int_equal(count_names("."), 1);
+        free(after);
+    }
+    told = (struct told){ 0 };
+    assert_int_equal(write_to("f", &big, 1, &options, NULL), PAWL_OK);
+    assert_true(told.calls >= 3 && told.last == told.total && told.total > shape);
+    struct pawl_model *model = open_model("f");
+    assert_non_null(pawl_model_find(model, PAWL_STR("big")));
+    pawl_model_close(model);
+    assert_int_equal(count_names("."), 1);
+    free(before);
+    free(data);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_enter, fixture_leave)
 
 int
@@ -579,6 +638,7 @@ main(void)
         TEST(a_failing_source_leaves_the_old_file),
         TEST(writes_more_than_memory_holds),
         TEST(a_file_that_cannot_grow_leaves_the_old_one),
+        TEST(tells_progress_and_can_be_canceled),
         TEST(refuses_before_any_file_exists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
