@@ -391,6 +391,7 @@ attempt(const struct pawl_dir *root, const struct pawl_find_request *request, st
     struct view after = { 0 };
     bool is_raced = false;
     size_t n_passed = 0;
+    size_t n_ignored = 0;
 
     *ret_is_settled = true;
     enum pawl_status st = take_view(root, &view, err);
@@ -400,6 +401,7 @@ attempt(const struct pawl_dir *root, const struct pawl_find_request *request, st
     int64_t limit = is_usable ? view.latest_step : INT64_MAX;
     report_latest(root, &view, report);
     report_ignored(&view, limit, report);
+    (void)pawl_report_names(report, PAWL_NAMES_IGNORED, &n_ignored);
     st = PAWL_INCOMPLETE;
     for (size_t i = 0; i < view.n && st == PAWL_INCOMPLETE && !is_raced; i++) {
         char name[PAWL_STEP_NAME_BYTES];
@@ -419,7 +421,7 @@ attempt(const struct pawl_dir *root, const struct pawl_find_request *request, st
         goto out; /* a mismatch, or the machine */
     if (st == PAWL_INCOMPLETE)
         st = fail_none(root, &view, report, err);
-    if (st == PAWL_OK && n_passed == 0 && (is_usable || view.latest == LATEST_MISSING))
+    if (st == PAWL_OK && n_passed == 0 && n_ignored == 0 && (is_usable || view.latest == LATEST_MISSING))
         goto out;
     struct pawl_error own = PAWL_ERROR_INIT;
     enum pawl_status again = take_view(root, &after, &own);

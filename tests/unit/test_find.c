@@ -259,7 +259,7 @@ save_once(void *context, unsigned call)
  * replaces the step that is being read, by exchange and, where there is none, by way of .prev. What is read back must be of one version.
  */
 static void
-race(int64_t step, unsigned lacks)
+race(int64_t step, unsigned lacks, int64_t keep)
 {
     for (unsigned at = 0;; at++) {
         struct writer writer = { .at = at, .step = step, .version = 9 };
@@ -272,7 +272,7 @@ race(int64_t step, unsigned lacks)
         writer.disk = disk_with((struct saved[]){ { 10, 1 }, { 20, 2 } }, 2);
         simdisk_lack(writer.disk, lacks);
         toy_init(&writer.toy, 0);
-        writer.run = open_run(simdisk_os(writer.disk), PAWL_RUN_OPTIONS(.keep = 1));
+        writer.run = open_run(simdisk_os(writer.disk), PAWL_RUN_OPTIONS(.keep = keep));
         const struct pawl_os *os = hook_begin(&hook, simdisk_os(writer.disk));
         hook.act = save_once;
         hook.context = &writer;
@@ -319,21 +319,24 @@ static void
 a_writer_that_publishes_and_prunes(void **state)
 {
     (void)state;
-    race(30, 0);
+    race(30, 0, 1);
+    race(30, 0, 0);
 }
 
 static void
 a_writer_that_replaces_the_step_being_read(void **state)
 {
     (void)state;
-    race(20, 0);
+    race(20, 0, 1);
+    race(20, 0, 0); /* then nothing else in the root tells that there was a writer */
 }
 
 static void
 a_writer_that_replaces_without_exchange(void **state)
 {
     (void)state;
-    race(20, SIM_EXCHANGE);
+    race(20, SIM_EXCHANGE, 1);
+    race(20, SIM_EXCHANGE, 0);
 }
 
 /* A directory that is another one at every look: the search ends, and does not say that there is nothing. */

@@ -178,6 +178,10 @@ restoring(void **state)
     must(pawl_run_open_z("run", NULL, &world.run, NULL));
     must(pawl_run_save(world.run, world.state, 1, NULL, NULL));
     try_all(restore, PAWL_OK);
+    /* with a step that is passed over there is more to do after the reading */
+    must(pawl_run_save(world.run, world.state, 2, NULL, NULL));
+    host_put("run/step-000002/trainer_state.json", "cut");
+    try_all(restore, PAWL_OK);
     for (int i = 0; i < 20; i++) {
         char name[16];
         (void)snprintf(name, sizeof name, "more.%d", i);

@@ -953,7 +953,9 @@ the_stream_goes_on_where_it_was(void **state)
     assert_memory_equal(in, expected, sizeof in);
 
     /* another data set is a mismatch, and the stream stays where it is; by the caller's word it is taken all the same */
-    struct pawl_stream *one = open_stream(1);
+    const char *const turned[] = { SHARDS[1], SHARDS[0] };
+    struct pawl_stream *one = NULL;
+    FINE(pawl_stream_open_z(turned, 2, &PAWL_STREAM_OPTIONS(.seq_len = 4, .batch = 2, .seed = 1), &one, &fine));
     struct pawl_state *other = new_state();
     struct pawl_stream_cursor before;
     struct pawl_stream_cursor after;
@@ -965,6 +967,10 @@ the_stream_goes_on_where_it_was(void **state)
     pawl_stream_cursor(one, &after);
     assert_memory_equal(&before.shard, &after.shard, sizeof before.shard);
     assert_true(before.offset == after.offset && before.rng.state == after.rng.state);
+
+    FINE(restored_with(disk, other, PAWL_RESTORE_OPTIONS(.other_data = 1), NULL, &fine));
+    pawl_stream_cursor(one, &after);
+    assert_true(before.offset != after.offset || before.shard != after.shard);
 
     /* who has no stream is told that there was one */
     struct pawl_state *none = new_state();
