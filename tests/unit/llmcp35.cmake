@@ -24,3 +24,4 @@ add_test(NAME llmcp35_oracle_long
 set_tests_properties(llmcp35_oracle llmcp35_oracle_long PROPERTIES TIMEOUT 1200 LABELS llmcp35)
 set_tests_properties(llmcp35_oracle_long PROPERTIES LABELS "llmcp35;long")
 pawl_unit_test(test_llmcp35_decode SOURCES unit/test_llmcp35_decode.c LABELS llmcp35 LIBRARIES m)
+pawl_unit_test(test_llmcp35_save SOURCES unit/test_llmcp35_save.c LABELS llmcp35 LIBRARIES pawl_sim)

@@ -254,7 +254,7 @@ huge_counts_end_with_the_bytes(void **state)
     const struct {
         size_t at;
         const char *code;
-    } counts[] = { { 172, "truncated" }, { 423, "invalid_utf8" }, { 536, "truncated" }, { 557, "truncated" } };
+    } counts[] = { { 172, "truncated" }, { 423, "invalid_utf8" }, { 536, "truncated" }, { 547, "truncated" } };
     for (size_t i = 0; i < 4; i++) {
         size_t n;
         char code[64];
