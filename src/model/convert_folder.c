@@ -42,7 +42,8 @@ struct folder {
     size_t n_outputs;        /* files of the split, and the index */
     char **temporaries;      /* by output; NULL: none, or it has its name */
     bool *is_new;            /* by output: got its name, which was free */
-    bool is_published;
+    size_t n_removed;        /* entries */
+    bool is_published;       /* the new model is what the directory opens as */
     struct pawl_error *err;
 };
 
@@ -210,7 +211,12 @@ check_room(struct folder *f)
 static enum pawl_status
 open_folder(struct folder *f)
 {
-    enum pawl_status st = pawl_dir_create_all(f->os, f->path, &f->is_created, f->err);
+    struct pawl_error unused = PAWL_ERROR_INIT;
+    enum pawl_status st = pawl_dir_open_path(&f->dir, f->os, f->path, &unused);
+    if (st == PAWL_NO_FILE)
+        f->is_created = true; /* also when creating it fails half-way */
+    pawl_dir_release(&f->dir);
+    st = pawl_dir_create_all(f->os, f->path, NULL, f->err);
     if (st == PAWL_OK)
         st = pawl_dir_open_path(&f->dir, f->os, f->path, f->err);
     if (st != PAWL_OK)
@@ -291,7 +297,7 @@ publish(struct folder *f, size_t k)
         return st;
     free(f->temporaries[k]);
     f->temporaries[k] = NULL;
-    f->is_new[k] = !was_there;
+    f->is_new[k] = !was_there || f->must_clear; /* what was there was removed then */
     return PAWL_OK;
 }
 
@@ -306,6 +312,7 @@ remove_entries(struct folder *f, bool (*is_chosen)(const struct folder *f, size_
             continue;
         is_any = true;
         st = pawl_dir_remove_file(&f->dir, f->list.entries[i].name, f->err);
+        f->n_removed += st == PAWL_OK;
         if (st == PAWL_NO_FILE) /* removed before, or by another */
             st = PAWL_OK;
     }
@@ -350,6 +357,16 @@ is_left_over(const struct folder *f, size_t entry)
     return f->earlier[entry].is_old && !f->earlier[entry].is_taken;
 }
 
+static bool
+has_old_index(const struct folder *f)
+{
+    for (size_t i = 0; i < f->list.n; i++) {
+        if (f->earlier[i].is_index)
+            return true;
+    }
+    return false;
+}
+
 static enum pawl_status
 change_names(struct folder *f)
 {
@@ -364,6 +381,8 @@ change_names(struct folder *f)
     }
     for (size_t k = 0; k < n && st == PAWL_OK; k++)
         st = publish(f, k);
+    bool is_hidden = has_index(f) || (has_old_index(f) && !f->must_clear);
+    f->is_published = st == PAWL_OK && !is_hidden;
     if (st == PAWL_OK)
         st = pawl_dir_sync(&f->dir, NULL, f->err);
     if (st == PAWL_OK && has_index(f)) {
@@ -373,9 +392,11 @@ change_names(struct folder *f)
         if (st == PAWL_OK)
             st = pawl_dir_sync(&f->dir, NULL, f->err);
     }
-    f->is_published = f->is_published || st == PAWL_OK;
-    if (st == PAWL_OK)
+    if (st == PAWL_OK) {
+        size_t before = f->n_removed;
         st = remove_entries(f, is_other_index);
+        f->is_published = f->is_published || st == PAWL_OK || f->n_removed != before;
+    }
     if (st == PAWL_OK)
         st = remove_entries(f, is_left_over);
     return st;
