@@ -169,7 +169,9 @@ fail_value(enum pawl_dtype dtype, float value, size_t index, struct pawl_error *
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    return pawl_convert_fail_value(dtype, (double)value, bits, index, err);
+    /* A signalling NaN is not converted: that would be an exception of the processor. */
+    bool is_nan = (bits & UINT32_C(0x7fffffff)) > UINT32_C(0x7f800000);
+    return pawl_convert_fail_value(dtype, is_nan ? (double)NAN : (double)value, bits, index, err);
 }
 
 enum pawl_status

@@ -165,7 +165,7 @@ runs_until(const struct slicing *s, const struct walk *w, uint64_t end)
     const struct pawl_slice_level *row = &s->selection->levels[0];
     uint64_t k = row->count - w->index[0];
     uint64_t fit = (end - w->at - s->run) / row->step + 1;
-    if (row->step - s->run > GAP_BYTES)
+    if (row->step - s->run >= GAP_BYTES)
         return 1;
     return k < fit ? k : fit;
 }
@@ -237,7 +237,7 @@ read_window(const struct slicing *s, struct walk *w, struct pawl_error *err)
         end = scan.at + s->run + (k - 1) * (s->selection->n == 0 ? 0 : s->selection->levels[0].step);
         runs += k;
         walk_on(&scan, s->selection, k);
-    } while (scan.left != 0 && scan.at - end <= GAP_BYTES && scan.at + s->run - begin <= WINDOW_BYTES);
+    } while (scan.left != 0 && scan.at - end < GAP_BYTES && scan.at + s->run - begin <= WINDOW_BYTES);
 
     const struct pawl_reading *r = s->reading;
     if (runs == 1 && s->row == NULL) { /* nothing to sort */

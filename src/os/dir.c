@@ -149,6 +149,7 @@ sync_above(const struct pawl_os *os, const char *path, size_t depth, struct pawl
     enum pawl_status st = pawl_dir_open_path(&at, os, path, err);
     if (st != PAWL_OK)
         return st;
+    struct pawl_error own = PAWL_ERROR_INIT; /* of what may fail without being a failure */
     int code;
     do {
         code = os->stat(os->context, at.handle, ".", &here);
@@ -158,10 +159,12 @@ sync_above(const struct pawl_os *os, const char *path, size_t depth, struct pawl
 
     for (size_t level = 0; st == PAWL_OK; level++) {
         struct pawl_dir parent = PAWL_DIR_INIT;
-        st = pawl_dir_open_in(&parent, &at, "..", err);
+        st = pawl_dir_open_in(&parent, &at, "..", &own);
         if (st != PAWL_OK) {
             if (level >= depth)
                 st = PAWL_OK;
+            else if (err != NULL)
+                *err = own;
             break;
         }
         pawl_dir_release(&at);

@@ -114,6 +114,21 @@ create_all_says_what_is_in_the_way(void **state)
     assert_string_equal(err.message, "sync directory 'new/b/..': Input/output error");
 }
 
+/* Goal: what is no failure leaves no error behind: a parent that may not be opened, above a directory that was there. */
+static void
+create_all_keeps_quiet_about_what_does_not_matter(void **state)
+{
+    (void)state;
+    assert_int_equal(pawl_dir_create_all(os, "there", NULL, &err), PAWL_OK);
+    err = (struct pawl_error)PAWL_ERROR_INIT;
+    faultos_fail(faults, SIM_DIR_OPEN, 0, 0, EACCES);
+    assert_int_equal(pawl_dir_create_all(os, "there", NULL, &err), PAWL_OK);
+    assert_true(faultos_was_met(faults));
+    assert_int_equal(err.status, PAWL_OK);
+    assert_string_equal(err.message, "");
+    assert_string_equal(err.path, "");
+}
+
 /* On the host, with the modes that an ordinary mkdir gives, also below a set-group-id directory. */
 static void
 modes_are_an_ordinary_mkdirs(void **state)
@@ -429,6 +444,7 @@ main(void)
         TEST(created_directories_survive_a_cut),
         TEST(existing_directories_are_made_durable_too),
         TEST(create_all_says_what_is_in_the_way),
+        TEST(create_all_keeps_quiet_about_what_does_not_matter),
         HOST_TEST(modes_are_an_ordinary_mkdirs),
         TEST(lists_are_in_byte_order_with_kinds),
         TEST(a_directory_sync_that_is_not_there_is_no_failure),

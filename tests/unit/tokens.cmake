@@ -1,7 +1,7 @@
 pawl_unit_test(test_shard SOURCES unit/test_shard.c)
 pawl_unit_test(test_token_manifest SOURCES unit/test_token_manifest.c)
 pawl_unit_test(test_token_files SOURCES unit/test_token_files.c)
-pawl_unit_test(test_token_writer SOURCES unit/test_token_writer.c)
+pawl_unit_test(test_token_writer SOURCES unit/test_token_writer.c LIBRARIES -Wl,--wrap=fsync)
 pawl_unit_test(test_token_writer_crash SOURCES unit/test_token_writer_crash.c LIBRARIES pawl_sim)
 pawl_unit_test(test_pack SOURCES unit/test_pack.c)
 pawl_unit_test(test_token_verify SOURCES unit/test_token_verify.c)
