@@ -1,0 +1,15 @@
+# No crash, fault or race loses a checkpoint. Each story of crash states is a test of its own; `_long` has the larger sample.
+find_package(OpenSSL REQUIRED)
+set(proof ${CMAKE_CURRENT_LIST_DIR})
+add_library(pawl_proof STATIC ${proof}/judge.c ${proof}/life.c ${proof}/order.c ${proof}/states.c)
+target_include_directories(pawl_proof PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(pawl_proof PUBLIC pawl_sim pawl_static OpenSSL::Crypto)
+
+add_executable(test_crash_states ${proof}/test_crash_states.c)
+target_link_libraries(test_crash_states PRIVATE pawl_proof)
+foreach(story first retention keep-1 exchange prev prev-alone prune several-files pins repair copy)
+    add_test(NAME proof_crash_${story} COMMAND test_crash_states ${story})
+    set_tests_properties(proof_crash_${story} PROPERTIES TIMEOUT 120 LABELS proof)
+    add_test(NAME proof_crash_${story}_long COMMAND test_crash_states ${story} long)
+    set_tests_properties(proof_crash_${story}_long PROPERTIES TIMEOUT 7200 LABELS "proof;long")
+endforeach()
