@@ -49,6 +49,11 @@ struct arguments {
     uint64_t seed, steps, max_steps, batch, seq_len, ckpt_every, threads, max_tokens;
     bool greedy;
 
+    /* llmcp35 */
+    const char *inputs, *targets;
+    double rate;
+    bool trace;
+
     const char *given[64]; /* names of the flags that stand on the line */
     size_t n_given;
 };

@@ -8,9 +8,27 @@
 #include "cli/verbs.h"
 
 const struct verb *const verbs[] = {
-    &verb_info,          &verb_ls,         &verb_verify,       &verb_convert,    &verb_shard,       &verb_merge,
-    &verb_index,         &verb_ckpt_ls,    &verb_ckpt_latest,  &verb_ckpt_prune, &verb_tokens_pack, &verb_tokens_info,
-    &verb_tokens_verify, &verb_tokens_cat, &verb_train_bigram, &verb_generate,   &verb_logits,
+    &verb_info,
+    &verb_ls,
+    &verb_verify,
+    &verb_convert,
+    &verb_shard,
+    &verb_merge,
+    &verb_index,
+    &verb_ckpt_ls,
+    &verb_ckpt_latest,
+    &verb_ckpt_prune,
+    &verb_tokens_pack,
+    &verb_tokens_info,
+    &verb_tokens_verify,
+    &verb_tokens_cat,
+    &verb_train_bigram,
+    &verb_generate,
+    &verb_logits,
+    &verb_llmcp35_info,
+    &verb_llmcp35_verify,
+    &verb_llmcp35_replay,
+    &verb_llmcp35_convert,
 };
 const size_t n_verbs = sizeof verbs / sizeof verbs[0];
 
@@ -113,7 +131,7 @@ unknown_verb(const struct line *line)
         names[n++] = verbs[i]->name;
     const char *nearest = options_nearest(said, names, n);
     if (nearest == NULL && !in_group) {
-        static const char *const groups[] = { "ckpt", "tokens", "train", "help" };
+        static const char *const groups[] = { "ckpt", "tokens", "train", "llmcp35", "help" };
         nearest = options_nearest(said, groups, sizeof groups / sizeof groups[0]);
     }
     if (nearest != NULL)

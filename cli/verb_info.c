@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/llmcp35.h"
 #include "cli/verbs.h"
 
 /* ---- what there is to tell, whatever the kind ---- */
@@ -30,6 +31,7 @@ struct facts {
     struct pawl_token_files *tokens; /* of a shard or a directory of them */
     struct pawl_shard_info shard;    /* sums; a field that differs from file to file is 0 */
     uint64_t documents;              /* UINT64_MAX: not stated */
+    struct pawl_llmcp35 *llmcp35;    /* of such a file */
 };
 
 static void
@@ -42,6 +44,7 @@ release_facts(struct facts *facts)
     pawl_ckpt_close(facts->ckpt);
     pawl_report_free(facts->report);
     pawl_token_files_close(facts->tokens);
+    pawl_llmcp35_free(facts->llmcp35);
 }
 
 static enum pawl_status
@@ -95,6 +98,8 @@ static enum pawl_status
 gather_model(struct facts *facts, struct pawl_error *err)
 {
     enum pawl_status st = pawl_model_open(pawl_str_z(facts->path), NULL, &facts->model_owned, err);
+    if (st == PAWL_OK && facts->kind == PAWL_KIND_LLMCP35)
+        st = pawl_llmcp35_load_z(facts->path, &facts->llmcp35, NULL, err);
     if (st != PAWL_OK)
         return st;
     facts->model = facts->model_owned;
@@ -298,7 +303,8 @@ write_tensors(struct pawl_json *json, const struct facts *facts)
     bool is_model = facts->model != NULL;
     if (is_model) {
         struct dtype_sums all = sum_tensors(facts->model, by_dtype);
-        json_u64(json, "header_bytes", header_bytes(facts->model));
+        uint64_t bytes = header_bytes(facts->model);
+        json_u64(json, "header_bytes", facts->llmcp35 != NULL ? bytes + 8 : bytes); /* there the first 8 count too */
         json_u64(json, "tensors", all.tensors);
         json_u64(json, "parameters", all.parameters);
     } else {
@@ -434,6 +440,8 @@ write_document(struct pawl_json *json, const struct facts *facts)
         write_run_details(json, facts);
     else if (facts->tokens != NULL)
         write_token_details(json, facts);
+    else if (facts->llmcp35 != NULL)
+        llmcp35_write_details(json, facts->llmcp35);
     pawl_json_end_object(json);
     pawl_json_end_object(json);
 }
@@ -561,6 +569,8 @@ print_facts(const struct output *out, const struct facts *facts, bool exact)
         print_run(out, facts);
     if (facts->tokens != NULL)
         print_tokens(out, facts);
+    if (facts->llmcp35 != NULL)
+        llmcp35_print_details(out, facts->llmcp35);
     if (facts->model != NULL)
         print_model(out, facts->model);
     for (size_t i = 0; i < facts->n_files; i++) {

@@ -203,8 +203,25 @@ open_as_tokens(struct pawl_str path, uint64_t vocabulary, struct pawl_error *err
     return st;
 }
 
+/* The same of `llmcp35 verify`: what is no such file by its bytes is decoded as one, so that its first fault is named. */
+static enum pawl_status
+open_as_llmcp35(struct pawl_str path, uint64_t vocabulary, struct pawl_error *err)
+{
+    enum pawl_kind kind;
+    (void)vocabulary;
+    if (pawl_kind_of(path, &kind, NULL) == PAWL_OK && kind == PAWL_KIND_LLMCP35)
+        return PAWL_OK;
+    struct pawl_llmcp35 *checkpoint = NULL;
+    enum pawl_status st = pawl_llmcp35_load(path, &checkpoint, NULL, err);
+    pawl_llmcp35_free(checkpoint);
+    return st;
+}
+
+/* A look at a path before it is examined, for verbs that are told what it is. */
+typedef enum pawl_status open_as_fn(struct pawl_str path, uint64_t vocabulary, struct pawl_error *err);
+
 static int
-run(const struct arguments *arguments, struct output *out, bool wants_tokens)
+run(const struct arguments *arguments, struct output *out, open_as_fn *open_as)
 {
     struct pawl_error err = PAWL_ERROR_INIT;
     struct pawl_verify_options options = options_of(arguments);
@@ -218,7 +235,7 @@ run(const struct arguments *arguments, struct output *out, bool wants_tokens)
     for (size_t i = 0; i < n; i++) {
         results[i].path = arguments->paths.items[i];
         struct pawl_str path = pawl_str_z(results[i].path);
-        results[i].status = wants_tokens ? open_as_tokens(path, arguments->vocab, &results[i].err) : PAWL_OK;
+        results[i].status = open_as != NULL ? open_as(path, arguments->vocab, &results[i].err) : PAWL_OK;
         if (results[i].status == PAWL_OK)
             results[i].status = pawl_verify(path, &options, &results[i].report, &results[i].err);
         int one = status_of(&results[i]);
@@ -245,13 +262,19 @@ run(const struct arguments *arguments, struct output *out, bool wants_tokens)
 int
 verify_run(const struct arguments *arguments, struct output *out)
 {
-    return run(arguments, out, false);
+    return run(arguments, out, NULL);
 }
 
 int
 verify_tokens_run(const struct arguments *arguments, struct output *out)
 {
-    return run(arguments, out, true);
+    return run(arguments, out, open_as_tokens);
+}
+
+int
+verify_llmcp35_run(const struct arguments *arguments, struct output *out)
+{
+    return run(arguments, out, open_as_llmcp35);
 }
 
 static const struct option options[] = {

@@ -23,6 +23,7 @@ extern const struct verb verb_info, verb_ls, verb_verify, verb_ckpt_ls, verb_ckp
 extern const struct verb verb_convert, verb_shard, verb_merge, verb_index;
 extern const struct verb verb_tokens_pack, verb_tokens_info, verb_tokens_verify, verb_tokens_cat;
 extern const struct verb verb_train_bigram, verb_generate, verb_logits;
+extern const struct verb verb_llmcp35_info, verb_llmcp35_verify, verb_llmcp35_replay, verb_llmcp35_convert;
 
 extern const struct verb *const verbs[];
 extern const size_t n_verbs;
@@ -39,6 +40,7 @@ int info_tokens_run(const struct arguments *arguments, struct output *out);
 /* verb_verify.c: the same of verify. */
 int verify_run(const struct arguments *arguments, struct output *out);
 int verify_tokens_run(const struct arguments *arguments, struct output *out);
+int verify_llmcp35_run(const struct arguments *arguments, struct output *out);
 
 /* The flags that several verbs have. */
 #define OPTION_TRUST                                                                                                \

@@ -683,6 +683,7 @@ verify(struct inquiry *q)
     switch (q->place.kind) {
     case PAWL_KIND_SAFETENSORS:
     case PAWL_KIND_SAFETENSORS_INDEX:
+    case PAWL_KIND_LLMCP35:
         return verify_model(q);
     case PAWL_KIND_CHECKPOINT:
         return verify_checkpoint(q);

@@ -251,6 +251,12 @@ open_file_path(const struct pawl_os *os, const char *path, const struct pawl_set
         goto out;
     struct pawl_error said = PAWL_ERROR_INIT;
     st = pawl_st_recognise(look, n, file.bytes, &code, &said);
+    const char *slash = strrchr(path, '/');
+    if (st != PAWL_OK && strcmp(code, "llmcp35") == 0) {
+        *ret_kind = PAWL_KIND_LLMCP35;
+        st = pawl_set_adopt_llmcp35(set, os, &file, slash == NULL ? path : slash + 1, err);
+        goto out;
+    }
     if (st != PAWL_OK) {
         enum pawl_status read_st;
         bool is_index = is_index_text(&file, code, &read_st, err);
@@ -264,7 +270,6 @@ open_file_path(const struct pawl_os *os, const char *path, const struct pawl_set
         }
         goto out;
     }
-    const char *slash = strrchr(path, '/');
     st = pawl_set_adopt_file(set, os, &file, slash == NULL ? path : slash + 1, options, err);
 out:
     if (st != PAWL_OK)

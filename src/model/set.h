@@ -67,6 +67,10 @@ enum pawl_status pawl_set_open_file(struct pawl_set *set, const struct pawl_dir 
 enum pawl_status pawl_set_adopt_file(struct pawl_set *set, const struct pawl_os *os, struct pawl_file *file,
                                      const char *name, const struct pawl_set_options *options, struct pawl_error *err);
 
+/* An LLMCP35 file that is open, decoded and checked whole; taken over when the call succeeds. */
+enum pawl_status pawl_set_adopt_llmcp35(struct pawl_set *set, const struct pawl_os *os, struct pawl_file *file,
+                                        const char *name, struct pawl_error *err);
+
 /*
  * Open an index and its shards, with all the checks of docs/format/safetensors.md "Sharded models": each fault is added to the
  * report (may be NULL) under the index's or the shard's name (codes "content", "missing-file", or the shard's own), a wrong total_size as a

@@ -14,8 +14,6 @@
 #define PAIRS_NAME "tokenizer." LC_PAIRS_NAME
 #define FIRST_PREFIX "adamw.first."
 #define SECOND_PREFIX "adamw.second."
-#define FORMAT "llmcp35"
-#define STATE_KEY "llmcp35"
 
 bool
 pawl_lc_tensor_name(struct pawl_buffer *text, const struct pawl_llmcp35_record *record)
@@ -87,11 +85,13 @@ list_fields(struct lc_text *text, struct text_field fields[TEXT_FIELDS_MAX])
     return adamw->has_groups ? TEXT_FIELDS_MAX : TEXT_FIELDS_MAX - 2;
 }
 
-static bool
-print_state(struct pawl_buffer *out, struct lc_text *text)
+bool
+pawl_lc_state_text(const struct pawl_llmcp35 *checkpoint, struct pawl_buffer *out)
 {
     struct text_field fields[TEXT_FIELDS_MAX];
-    size_t n = list_fields(text, fields);
+    struct lc_state state = checkpoint->state; /* only looked at: list_fields hands out pointers for both ways */
+    struct lc_text text = { 1, (uint64_t)checkpoint->tokenizer->kind, &state, checkpoint->rng_state };
+    size_t n = list_fields(&text, fields);
     struct pawl_json_writer writer;
     pawl_json_write_begin(&writer, out, PAWL_JSON_COMPACT, PAWL_JSON_RAW);
     pawl_json_write_object(&writer);
@@ -173,13 +173,13 @@ parse_state(struct pawl_str json, struct lc_text *text, struct lc_out *out)
     struct text_field fields[TEXT_FIELDS_MAX];
     enum pawl_status st = pawl_json_parse(&arena, json.data, json.len, 0, &value, out->err);
     if (st != PAWL_OK) {
-        st = st == PAWL_CORRUPT ? refuse(out, "the metadata '" STATE_KEY "' are not JSON") : st;
+        st = st == PAWL_CORRUPT ? refuse(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' are not JSON") : st;
         goto out;
     }
     text->state->adamw.has_groups = pawl_json_member(value, PAWL_STR("decay_names")) != NULL;
     size_t n = list_fields(text, fields);
     if (value->type != PAWL_JSON_OBJECT || value->n != n) {
-        st = refuse(out, "the metadata '" STATE_KEY "' have %zu members, expected %zu", value->n, n);
+        st = refuse(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' have %zu members, expected %zu", value->n, n);
         goto out;
     }
     for (size_t i = 0; i < n; i++) {
@@ -194,7 +194,8 @@ parse_state(struct pawl_str json, struct lc_text *text, struct lc_out *out)
             is_fine = read_names(member, &text->state->arena, fields[i].at, &is_memory);
         if (!is_fine) {
             st = is_memory ? pawl_lc_fail_memory(out, fields[i].name)
-                           : refuse(out, "the metadata '" STATE_KEY "' have no good member '%s'", fields[i].name);
+                           : refuse(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' have no good member '%s'",
+                                    fields[i].name);
             goto out;
         }
     }
@@ -269,20 +270,19 @@ pawl_llmcp35_export_safetensors(const struct pawl_llmcp35 *checkpoint, struct pa
     struct pawl_arena arena = PAWL_ARENA_INIT;
     struct pawl_buffer json = PAWL_BUFFER_INIT;
     struct pawl_st_plan plan = { .order = NULL };
-    struct lc_state state = checkpoint->state; /* only looked at: list_fields hands out pointers for both ways */
-    struct lc_text text = { 1, (uint64_t)checkpoint->tokenizer->kind, &state, checkpoint->rng_state };
     char *target = NULL;
     enum pawl_status st = PAWL_OK;
     if (path.len == 0 || memchr(path.data, 0, path.len) != NULL)
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "a path must have bytes, and no NUL");
     struct pawl_st_item *items = calloc(checkpoint->n_records, sizeof *items);
     target = pawl_str_dup(path);
-    if (items == NULL || target == NULL || !list_items(checkpoint, &arena, items) || !print_state(&json, &text)) {
+    if (items == NULL || target == NULL || !list_items(checkpoint, &arena, items) ||
+        !pawl_lc_state_text(checkpoint, &json)) {
         st = pawl_lc_fail_memory(&out, "record_count");
         goto out;
     }
-    const struct pawl_pair metadata[2] = { { PAWL_STR("format"), PAWL_STR(FORMAT) },
-                                           { PAWL_STR(STATE_KEY), pawl_buffer_str(&json) } };
+    const struct pawl_pair metadata[2] = { { PAWL_STR(PAWL_LLMCP35_FORMAT_KEY), PAWL_STR(PAWL_LLMCP35_FORMAT) },
+                                           { PAWL_STR(PAWL_LLMCP35_STATE_KEY), pawl_buffer_str(&json) } };
     st = pawl_st_plan(&plan, items, checkpoint->n_records, metadata, 2, true, 0, err);
     if (st == PAWL_OK) {
         st = write_file(checkpoint, &plan, target, may_replace != 0, err);
@@ -463,11 +463,12 @@ import_all(struct import *import, struct pawl_llmcp35 *checkpoint)
 {
     struct lc_state *state = &checkpoint->state;
     struct lc_out *out = import->out;
-    const struct pawl_str *format = pawl_st_metadata(import->header, PAWL_STR("format"));
-    const struct pawl_str *json = pawl_st_metadata(import->header, PAWL_STR(STATE_KEY));
+    const struct pawl_str *format = pawl_st_metadata(import->header, PAWL_STR(PAWL_LLMCP35_FORMAT_KEY));
+    const struct pawl_str *json = pawl_st_metadata(import->header, PAWL_STR(PAWL_LLMCP35_STATE_KEY));
     struct lc_text text = { 0, 0, state, 0 };
-    if (format == NULL || !pawl_str_equal(*format, PAWL_STR(FORMAT)) || json == NULL)
-        return refuse(out, "the metadata have not the format '" FORMAT "' and the key '" STATE_KEY "'");
+    if (format == NULL || !pawl_str_equal(*format, PAWL_STR(PAWL_LLMCP35_FORMAT)) || json == NULL)
+        return refuse(out, "the metadata have not the format '" PAWL_LLMCP35_FORMAT
+                           "' and the key '" PAWL_LLMCP35_STATE_KEY "'");
     state->config.size = sizeof state->config;
     enum pawl_status st = parse_state(*json, &text, out);
     checkpoint->rng_state = text.rng_state;

@@ -20,9 +20,8 @@
 #include "base/checked.h"
 #include "base/cursor.h"
 #include "base/fail.h"
+#include "formats/llmcp35/llmcp35.h"
 #include "os/os.h"
-#include "pawl/dtype.h"
-#include "pawl/llmcp35.h"
 
 #ifdef __FAST_MATH__
 #error "NaN, infinities, signed zeros and the order of operations matter here: no fast-math"
@@ -279,12 +278,6 @@ bool pawl_lc_emit_record(const struct pawl_llmcp35 *checkpoint, size_t index, st
 /* The checksum of the checkpoint's file. */
 uint64_t pawl_lc_checksum(const struct pawl_llmcp35 *checkpoint);
 uint64_t pawl_lc_checksum_of(const unsigned char *bytes, size_t n); /* of a file's bytes, n at least 38 */
-
-/* ---- as tensors of other formats ---- */
-
-/* "adamw.first.NAME": the name of a record as a tensor, into a cleared buffer. False: memory. */
-bool pawl_lc_tensor_name(struct pawl_buffer *text, const struct pawl_llmcp35_record *record);
-enum pawl_dtype pawl_lc_tensor_dtype(enum pawl_llmcp35_dtype dtype);
 
 /* ---- files, over a table ---- */
 

@@ -18,6 +18,19 @@
 /* ---- load ---- */
 
 enum pawl_status
+pawl_lc_read_file(const struct pawl_file *file, struct pawl_llmcp35 **ret_checkpoint, struct pawl_error *err)
+{
+    struct pawl_buffer bytes = PAWL_BUFFER_INIT;
+    enum pawl_status st = pawl_file_read_all(file, SIZE_MAX, &bytes, err);
+    if (st == PAWL_OK)
+        st = pawl_llmcp35_decode(bytes.data, bytes.len, ret_checkpoint, NULL, err);
+    pawl_buffer_release(&bytes);
+    if (st != PAWL_OK)
+        pawl_error_path(err, pawl_str_z(file->path));
+    return st;
+}
+
+enum pawl_status
 pawl_lc_load(const struct pawl_os *os, const char *path, struct pawl_llmcp35 **ret_checkpoint, struct lc_out *out)
 {
     struct pawl_file file = PAWL_FILE_INIT;

@@ -1,0 +1,11 @@
+/* cli/llmcp35.h: what pawl info tells of an LLMCP35 file. */
+#ifndef CLI_LLMCP35_H
+#define CLI_LLMCP35_H
+
+#include "cli/output.h"
+
+/* Members of the document's "details". */
+void llmcp35_write_details(struct pawl_json *json, const struct pawl_llmcp35 *checkpoint);
+void llmcp35_print_details(const struct output *out, const struct pawl_llmcp35 *checkpoint);
+
+#endif
