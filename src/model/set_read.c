@@ -135,7 +135,8 @@ fault(struct reading *r, const char *code, struct pawl_str file, struct pawl_str
     if (r->n_faults++ == 0) {
         (void)pawl_fail(r->err, PAWL_CORRUPT, code, "%s", message);
         struct pawl_buffer path = PAWL_BUFFER_INIT;
-        if (pawl_buffer_printf(&path, "%s/", r->dir->path) && pawl_buffer_add_str(&path, file))
+        if (pawl_buffer_add_z(&path, r->dir->path) && (file.len == 0 || pawl_buffer_add_char(&path, '/')) &&
+            pawl_buffer_add_str(&path, file))
             pawl_error_path(r->err, pawl_buffer_str(&path));
         pawl_buffer_release(&path);
         if (tensor.data != NULL)
