@@ -18,8 +18,8 @@ _pawl()
         esac
     done
     case $verb in
-    '') COMPREPLY=($(compgen -W 'info ls verify generate logits ckpt tokens train help --version --help' -- "$word")) && return ;;
-    help) COMPREPLY=($(compgen -W 'info ls verify generate logits ckpt tokens train' -- "$word")) && return ;;
+    '') COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits ckpt tokens train help --version --help' -- "$word")) && return ;;
+    help) COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits ckpt tokens train' -- "$word")) && return ;;
     ckpt) COMPREPLY=($(compgen -W 'ls latest prune' -- "$word")) && return ;;
     tokens) COMPREPLY=($(compgen -W 'pack info verify cat' -- "$word")) && return ;;
     train) COMPREPLY=($(compgen -W 'bigram' -- "$word")) && return ;;
@@ -30,6 +30,7 @@ _pawl()
     'ls --sort') COMPREPLY=($(compgen -W 'name bytes offset' -- "$word")) && return ;;
     'verify --mode') COMPREPLY=($(compgen -W 'strict compat lint' -- "$word")) && return ;;
     'verify --profile') COMPREPLY=($(compgen -W 'course tinyllm' -- "$word")) && return ;;
+    'convert --align'|'shard --align'|'merge --align') COMPREPLY=($(compgen -W '8 64 256 4096' -- "$word")) && return ;;
     'tokens pack --tokenizer') COMPREPLY=($(compgen -W 'bytes' -- "$word")) && return ;;
     'tokens pack --as') COMPREPLY=($(compgen -W 'auto' -- "$word")) && return ;;
     'train bigram --method') COMPREPLY=($(compgen -W 'counts autograd' -- "$word")) && return ;;
@@ -42,6 +43,10 @@ _pawl()
         'info') COMPREPLY=($(compgen -W '--trust --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'ls') COMPREPLY=($(compgen -W '--sort --tree --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'verify') COMPREPLY=($(compgen -W '--mode --finite --profile --trust --vocab --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'convert') COMPREPLY=($(compgen -W '--only --drop --rename --metadata --align --max-shard-size --dry-run --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'shard') COMPREPLY=($(compgen -W '--max-shard-size --align --dry-run --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'merge') COMPREPLY=($(compgen -W '--align --dry-run --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'index') COMPREPLY=($(compgen -W '--dry-run --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'ckpt ls') COMPREPLY=($(compgen -W '--trust --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'ckpt latest') COMPREPLY=($(compgen -W '--trust --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'ckpt prune') COMPREPLY=($(compgen -W '--keep --dry-run --json --quiet --verbose --color --progress --help' -- "$word")) ;;
