@@ -5,7 +5,8 @@
  *
  * Headers as the reference writes them, of 200 to 800,000 tensors, lie in memory. For each size, the best of N rounds of:
  * parsing (which copies the text, checks it all and builds the table), finding every name in the order of the file, and
- * finding as many names at random. Beside the speed stands that of a memcpy of the same text, the machine's limit for
+ * finding as many names at random; and opening and closing a file that begins so, warm, through pawl_model_open (sparse, in $TMPDIR; 0 where
+ * no such file can be). Beside the speed stands that of a memcpy of the same text, the machine's limit for
  * touching it once. Memory is what the heap holds after parsing, per byte of header (glibc's count).
  */
 #include <inttypes.h>
@@ -14,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "formats/json/json.h"
 #include "formats/safetensors/safetensors.h"
+#include "pawl/model.h"
 
 struct result {
     size_t tensors;
@@ -23,6 +26,7 @@ struct result {
     double parse_s, memcpy_s;
     double in_order_ns, random_ns;
     double memory_per_byte;
+    double open_s;
 };
 
 static double
@@ -107,6 +111,41 @@ keep_least(double *least, double value)
         *least = value;
 }
 
+/* A sparse file of that header; false where it can't be. */
+static bool
+make_file(const struct pawl_st_plan *plan, char *path, size_t size)
+{
+    const char *folder = getenv("TMPDIR");
+    (void)snprintf(path, size, "%s/bench_st_open.XXXXXX", folder != NULL ? folder : "/tmp");
+    int fd = mkstemp(path);
+    if (fd < 0)
+        return false;
+    bool is_made = write(fd, plan->prefix.data, plan->prefix.len) == (ssize_t)plan->prefix.len &&
+                   ftruncate(fd, (off_t)plan->file_bytes) == 0;
+    close(fd);
+    if (!is_made)
+        unlink(path);
+    return is_made;
+}
+
+static void
+measure_open(const struct pawl_st_plan *plan, int rounds, struct result *r)
+{
+    char path[4096];
+    if (!make_file(plan, path, sizeof path))
+        return;
+    for (int round = 0; round < 3 * rounds; round++) {
+        struct pawl_model *model;
+        struct pawl_error err = PAWL_ERROR_INIT;
+        double begin = now();
+        if (pawl_model_open_z(path, NULL, &model, &err) != PAWL_OK)
+            die("open", &err);
+        pawl_model_close(model);
+        keep_least(&r->open_s, now() - begin);
+    }
+    unlink(path);
+}
+
 static struct result
 measure(size_t n, int rounds, size_t *sink)
 {
@@ -150,6 +189,7 @@ measure(size_t n, int rounds, size_t *sink)
         keep_least(&r.random_ns, time_lookups(&h, order, sink));
         pawl_st_release(&h);
     }
+    measure_open(&plan, rounds, &r);
     free(order);
     free(copy);
     pawl_st_plan_release(&plan);
@@ -186,6 +226,8 @@ print_json(const struct result *results, size_t n)
         pawl_json_add_f64(json, r->random_ns);
         pawl_json_add_key_z(json, "memory_per_header_byte");
         pawl_json_add_f64(json, r->memory_per_byte);
+        pawl_json_add_key_z(json, "open_close_seconds");
+        pawl_json_add_f64(json, r->open_s);
         pawl_json_end_object(json);
     }
     pawl_json_end_array(json);
@@ -216,15 +258,16 @@ main(int argc, char **argv)
         }
     }
     if (!is_json)
-        printf("%8s %12s %10s %7s %12s %12s %12s %12s\n", "tensors", "header", "parse", "GB/s", "memcpy GB/s",
-               "find, ns", "at random", "memory/byte");
+        printf("%8s %12s %10s %7s %12s %12s %12s %12s %12s\n", "tensors", "header", "parse", "GB/s", "memcpy GB/s",
+               "find, ns", "at random", "memory/byte", "open, us");
     for (size_t i = 0; i < N; i++) {
         const struct result *r = &results[i];
         results[i] = measure(SIZES[i], rounds, &sink);
         if (!is_json)
-            printf("%8zu %10zu B %7.3f ms %7.2f %12.2f %12.1f %12.1f %12.2f\n", r->tensors, r->header_bytes,
+            printf("%8zu %10zu B %7.3f ms %7.2f %12.2f %12.1f %12.1f %12.2f %12.1f\n", r->tensors, r->header_bytes,
                    r->parse_s * 1e3, (double)r->header_bytes / r->parse_s * 1e-9,
-                   (double)r->header_bytes / r->memcpy_s * 1e-9, r->in_order_ns, r->random_ns, r->memory_per_byte);
+                   (double)r->header_bytes / r->memcpy_s * 1e-9, r->in_order_ns, r->random_ns, r->memory_per_byte,
+                   r->open_s * 1e6);
     }
     if (is_json)
         print_json(results, N);

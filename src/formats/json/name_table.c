@@ -3,9 +3,13 @@
 #include <stdlib.h>
 #include "base/checked.h"
 #include "base/cursor.h"
+#include "os/memory.h"
 
 #define ITEMS_MAX ((size_t)1 << 31)
-/* At most half of the slots are full: honest names then take 1.5 probes each on average, and 8 never in sum. */
+/*
+ * At most four fifths of the slots are full: honest names then take 3 probes each on average, mostly in one cache line, and 8 never
+ * in sum. A table of half the size is worth more than the probes: it stays in the cache (800,000 names in order: 45 ns each against 68).
+ */
 #define PROBES_PER_ITEM_MAX 8
 #define BATCH ((size_t)32)
 #define PROBES_FREE 4096 /* a few items may have bad luck */
@@ -169,13 +173,14 @@ pawl_name_table_build(struct pawl_name_table *table, const struct pawl_str *firs
         return pawl_fail(err, PAWL_LIMIT, "limit", "%zu names are more than %zu", n, ITEMS_MAX);
     size_t slots = 4;
     unsigned bits = 1;
-    while (slots < 2 * n)
+    while (slots < n + n / 4)
         slots *= 2;
     while ((uint64_t)n >> bits != 0)
         bits++;
     table->words = calloc(slots, sizeof *table->words);
     if (table->words == NULL)
         return pawl_fail_memory(err, slots * sizeof *table->words);
+    pawl_memory_large(table->words, slots * sizeof *table->words);
     table->mask = slots - 1;
     table->n = n;
     table->index_bits = bits;

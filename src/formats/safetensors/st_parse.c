@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include "base/checked.h"
 #include "formats/json/json_scan.h"
+#include "os/memory.h"
 
 /* Literals are compared, and words loaded, without asking whether they still fit: the text has this many NULs behind it. */
 #define ST_SLACK 64
@@ -122,6 +123,7 @@ reserve_tensor(struct parse *p)
     struct pawl_tensor_info *tensors = realloc(h->tensors, bytes);
     if (tensors == NULL)
         return false;
+    pawl_memory_large(tensors, bytes);
     h->tensors = tensors;
     p->capacity = capacity;
     return true;
@@ -661,8 +663,10 @@ pawl_st_text_new(uint64_t header_bytes)
         return NULL;
     size_t n = (size_t)header_bytes;
     unsigned char *text = malloc(n + ST_SLACK);
-    if (text != NULL)
+    if (text != NULL) {
+        pawl_memory_filled(text, n);
         memset(text + n, 0, ST_SLACK);
+    }
     return text;
 }
 
