@@ -25,3 +25,6 @@ set_tests_properties(llmcp35_oracle llmcp35_oracle_long PROPERTIES TIMEOUT 1200 
 set_tests_properties(llmcp35_oracle_long PROPERTIES LABELS "llmcp35;long")
 pawl_unit_test(test_llmcp35_decode SOURCES unit/test_llmcp35_decode.c LABELS llmcp35 LIBRARIES m)
 pawl_unit_test(test_llmcp35_save SOURCES unit/test_llmcp35_save.c LABELS llmcp35 LIBRARIES pawl_sim)
+pawl_unit_test(test_llmcp35_training SOURCES unit/test_llmcp35_training.c LABELS llmcp35 LIBRARIES m)
+pawl_unit_test(test_llmcp35_memory SOURCES unit/test_llmcp35_memory.c LABELS llmcp35
+               LIBRARIES -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)

@@ -1,0 +1,1 @@
+pawl_fuzz_target(llmcp35 SOURCES fuzz/fuzz_llmcp35.c)
