@@ -1,0 +1,86 @@
+/*
+ * progress.c: callbacks from a call into libpawl back into Python. They come from the thread that made the call, which has
+ * released the GIL. An exception that one raises stays set, the call is abandoned, and fail_with() lets it through.
+ */
+#include "module.h"
+
+#include <time.h>
+
+/* At most ten calls a second. */
+#define PAUSE_NS INT64_C(100000000)
+
+static int64_t
+now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static bool
+call_progress(const struct talk *talk, uint64_t done, uint64_t total)
+{
+    PyObject *answer = PyObject_CallFunction(talk->progress, "KK", (unsigned long long)done, (unsigned long long)total);
+    Py_XDECREF(answer);
+    return answer != NULL;
+}
+
+int
+talk_progress(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    struct talk *talk = context;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    bool is_fine = !PyErr_Occurred() && PyErr_CheckSignals() == 0;
+    talk->total = total_bytes;
+    if (is_fine && talk->progress != NULL && done_bytes < total_bytes) {
+        int64_t now = now_ns();
+        if (talk->last_ns == 0 || now - talk->last_ns >= PAUSE_NS) {
+            talk->last_ns = now;
+            is_fine = call_progress(talk, done_bytes, total_bytes);
+        }
+    }
+    PyGILState_Release(gil);
+    return is_fine ? 0 : -1;
+}
+
+bool
+talk_finish(const struct talk *talk)
+{
+    return talk->progress == NULL || call_progress(talk, talk->total, talk->total);
+}
+
+int
+talk_failpoint(void *context, const char *name)
+{
+    struct talk *talk = context;
+    if (talk->failpoint == NULL)
+        return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    long answer = -1;
+    if (!PyErr_Occurred()) {
+        PyObject *value = PyObject_CallFunction(talk->failpoint, "s", name);
+        answer = value == NULL ? -1 : PyLong_AsLong(value);
+        Py_XDECREF(value);
+    }
+    PyGILState_Release(gil);
+    return answer == 0 ? 0 : -1;
+}
+
+void
+talk_warning(void *context, const struct pawl_problem *problem)
+{
+    struct talk *talk = context;
+    if (talk->warnings == NULL)
+        return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    if (!PyErr_Occurred()) { /* else the call is ending with an exception, which matters more */
+        PyObject *item = PyTuple_New(3);
+        PyObject *file = problem->file.data == NULL ? Py_NewRef(Py_None) : name_from(problem->file);
+        if (item == NULL || !put(item, 0, PyUnicode_FromString(problem->code)) ||
+            !put(item, 1, str_from(pawl_str_z(problem->message))) || !put(item, 2, file) ||
+            PyList_Append(talk->warnings, item) < 0)
+            PyErr_Clear(); /* no memory for a warning: the save goes on */
+        Py_XDECREF(item);
+    }
+    PyGILState_Release(gil);
+}
