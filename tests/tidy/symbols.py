@@ -12,7 +12,7 @@ LIST = pathlib.Path("tests/tidy/symbols.txt")
 def declared():
     names = set()
     for header in pathlib.Path("include/pawl").glob("*.h"):
-        text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+        text = re.sub(r"/\*.*?\*/|^#.*?$", "", header.read_text(), flags=re.S | re.M)
         for statement in re.findall(r"PAWL_API\b([^;]*);", text):
             name = re.search(r"\b(pawl_\w+)\s*\(", statement)
             if not name:

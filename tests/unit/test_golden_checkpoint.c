@@ -416,7 +416,7 @@ write_metrics(struct pawl_json_writer *w, const char *step_path)
     struct pawl_buffer text = PAWL_BUFFER_INIT;
     struct pawl_file file = PAWL_FILE_INIT;
     struct pawl_metrics_document metrics = { NULL, 0 };
-    char path[1024];
+    char path[4096 + 64];
     (void)snprintf(path, sizeof path, "%s/%s", step_path, PAWL_METRICS);
     if (pawl_file_open_path(&file, pawl_os_posix(), path, NULL) == PAWL_OK) {
         assert_int_equal(pawl_file_read_all(&file, 1 << 20, &text, NULL), PAWL_OK);

@@ -13,7 +13,7 @@ struct golden_order {
 static void
 open_golden_order(struct golden_order *order, size_t row)
 {
-    char *text = get_file(GOLDEN "orders.tsv", NULL), *line = text, *fields[5];
+    char *text = get_file(GOLDEN "orders.tsv", NULL), *line = text, *fields[5] = { NULL };
     for (size_t i = 0; i < row; i++)
         line = strchr(line, '\n') + 1;
     assert_int_equal(cut_line(line, fields, 5), 5);
@@ -111,7 +111,7 @@ static void
 golden_cursors_restore_with_their_counts(void **state)
 {
     (void)state;
-    char *text = get_file(GOLDEN "cursors.tsv", NULL), *line = text, *fields[8];
+    char *text = get_file(GOLDEN "cursors.tsv", NULL), *line = text, *fields[8] = { NULL };
     struct golden_order order = { .stream = NULL };
     long row = -1;
     size_t n = 0;
@@ -144,7 +144,7 @@ containers_give_the_same_windows(void **state)
 {
     (void)state;
     static const char *const FORMS[] = { "pawl1", "llmc1", "pawl2" };
-    char *text = get_file(GOLDEN "containers.tsv", NULL), *line = text, *fields[5];
+    char *text = get_file(GOLDEN "containers.tsv", NULL), *line = text, *fields[5] = { NULL };
     size_t n = 0;
     while (*line != '\0') {
         char *next = strchr(line, '\n') + 1;

@@ -23,7 +23,7 @@ enum pawl_status
 pawl_lc_check_table(struct lc_file *file, struct lc_out *out)
 {
     uint64_t end = file->header_bytes;
-    size_t repeat;
+    size_t repeat = 0;
     enum pawl_status st = find_repeat(file, &repeat, out);
     if (st != PAWL_OK)
         return st;
