@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-MACHINE = re.compile(r"(?<![\w%])/(work|root|home/[a-z]+)/|\.\./shared|\bshared/(spec|golden)")
+MACHINE = re.compile(r"(?<![\w%.])/(work|root|home/[a-z]+)/|\.\./shared|\bshared/(spec|golden)")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b([Nn]ot implemented|[Uu]nimplemented|[Pp]laceholder)\b")
 
 
