@@ -49,6 +49,7 @@ every_narrow_float_from_every_memory(void **state)
     enum { ROWS = 100, COLS = 92, N = ROWS * COLS };
     static float values[N], turned[N], swapped[N];
     static unsigned char want[N * 2];
+    static const int64_t turned_strides[] = { 1, ROWS };
     for (size_t i = 0; i < N; i++) {
         values[i] = (float)(i % 977 + 1) / 200;
         uint32_t bits;
@@ -69,7 +70,7 @@ every_narrow_float_from_every_memory(void **state)
                                           ROWS, COLS);
             t.overflow = PAWL_OVERFLOW_SATURATE;
             if (memory == 1)
-                t.strides = (const int64_t[]){ 1, ROWS };
+                t.strides = turned_strides;
             t.is_big_endian = memory == 2;
             if (memory == 3) {
                 t.data = NULL;
