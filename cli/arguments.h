@@ -25,8 +25,10 @@ struct arguments {
     bool tree, finite, exact_bytes;
 
     /* runs */
-    int64_t keep;
-    bool dry_run;
+    int64_t keep, keep_every, newer_than;
+    const char *keep_best;
+    double timeout;
+    bool dry_run, wait;
 
     /* everything that writes */
     bool force;

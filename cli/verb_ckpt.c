@@ -139,6 +139,16 @@ write_latest(struct pawl_json *json, const struct pawl_ckpt *ckpt, const struct 
     pawl_json_end_object(json);
 }
 
+/* In milliseconds; -1 waits for ever. */
+static int64_t
+timeout_of(const struct arguments *arguments)
+{
+    const double most = 9e15; /* 285,000 years: for ever, and far from the end of the integers */
+    if (!options_given(arguments, "timeout"))
+        return -1;
+    return arguments->timeout * 1000 < most ? (int64_t)(arguments->timeout * 1000) : -1;
+}
+
 static int
 run_latest(const struct arguments *arguments, struct output *out)
 {
@@ -147,7 +157,18 @@ run_latest(const struct arguments *arguments, struct output *out)
     struct pawl_ckpt *ckpt = NULL;
     struct pawl_report *report = NULL;
     struct pawl_ckpt_options options = PAWL_CKPT_OPTIONS(.trust = trust_of(arguments));
-    enum pawl_status st = pawl_ckpt_open_newest(pawl_str_z(root), &options, &ckpt, &report, &err);
+    enum pawl_status st;
+    if (!arguments->wait && (options_given(arguments, "newer-than") || options_given(arguments, "timeout"))) {
+        (void)fault(&err, PAWL_ARGUMENT, "usage", NULL, "--newer-than and --timeout need --wait");
+        return output_error(out, NULL, &err);
+    }
+    if (arguments->wait) {
+        int64_t newer_than = options_given(arguments, "newer-than") ? arguments->newer_than : -1;
+        st = pawl_ckpt_wait(pawl_str_z(root), newer_than, timeout_of(arguments), &PAWL_WAIT_OPTIONS(.ckpt = &options),
+                            &ckpt, &report, &err);
+    } else {
+        st = pawl_ckpt_open_newest(pawl_str_z(root), &options, &ckpt, &report, &err);
+    }
     bool is_none = st == PAWL_NONE_COMPLETE;
     if (!out->is_json || st != PAWL_OK)
         talk_report(&out->talk, report);
@@ -167,15 +188,23 @@ run_latest(const struct arguments *arguments, struct output *out)
     return is_none ? EXIT_NO : status; /* the question was whether there is one */
 }
 
-static const struct option latest_options[] = { OPTION_TRUST };
+static const struct option latest_options[] = {
+    OPTION_TRUST,
+    { "wait", NULL, NULL, NULL, "wait until there is one", OPTION_AT(wait), OPTION_SWITCH, 0, 0, 0 },
+    { "newer-than", NULL, "N", NULL, "with --wait: until there is one newer than step N", OPTION_AT(newer_than),
+      OPTION_I64, 0, 0, 0 },
+    { "timeout", NULL, "S", NULL, "with --wait: give up after S seconds (exit status 75)", OPTION_AT(timeout),
+      OPTION_REAL, 0, 0, 0 },
+};
 
 const struct verb verb_ckpt_latest = {
     .name = "ckpt latest",
-    .synopsis = "ROOT [flags]",
+    .synopsis = "ROOT [--wait [--newer-than N] [--timeout S]] [flags]",
     .summary = "the step directory that a load would choose",
     .description = "Prints its path. What is passed over, and why, is said on stderr, or in the JSON. Exit status 1 "
-                   "when there is none.\n",
+                   "when there is none. With --wait ROOT need not be there yet: for an evaluator beside a run.\n",
     .examples = "  pawl ckpt latest out/ckpt\n"
+                "  pawl ckpt latest out/ckpt --wait --newer-than 500 --timeout 3600\n"
                 "  pawl verify \"$(pawl ckpt latest out/ckpt)\"\n",
     .table = TABLE(latest_options),
     .min_paths = 1,
@@ -186,19 +215,44 @@ const struct verb verb_ckpt_latest = {
 
 /* ---- prune ---- */
 
+/* "METRIC:min|max:B"; the name may hold colons. */
+static enum pawl_status
+parse_keep_best(const char *text, struct pawl_keep_best *ret, struct pawl_error *err)
+{
+    const char *last = strrchr(text, ':');
+    const char *middle = last;
+    uint64_t count = 0;
+    while (middle != NULL && middle > text && middle[-1] != ':')
+        middle--;
+    bool is_min = last != NULL && middle > text && strncmp(middle, "min:", 4) == 0;
+    bool is_max = last != NULL && middle > text && strncmp(middle, "max:", 4) == 0;
+    if ((!is_min && !is_max) || middle - text < 2 || !options_parse_u64(last + 1, INT64_MAX, &count) || count == 0)
+        return fault(err, PAWL_ARGUMENT, "usage", NULL, "--keep-best: expected METRIC:min|max:B, as in loss:min:3");
+    *ret = (struct pawl_keep_best){ .metric = { text, (size_t)(middle - 1 - text) },
+                                    .direction = is_min ? PAWL_LEAST : PAWL_GREATEST,
+                                    .count = (int64_t)count };
+    return PAWL_OK;
+}
+
 static int
 run_prune(const struct arguments *arguments, struct output *out)
 {
     struct pawl_error err = PAWL_ERROR_INIT;
     const char *root = arguments->paths.items[0];
     struct pawl_report *report = NULL;
-    enum pawl_status st;
-    if (!options_given(arguments, "keep")) {
-        (void)fault(&err, PAWL_ARGUMENT, "usage", NULL,
-                    "--keep is missing: how many of the newest complete steps stay");
+    struct pawl_keep_best best = { .count = 0 };
+    enum pawl_status st = PAWL_OK;
+    if (!options_given(arguments, "keep") && !options_given(arguments, "keep-every") && arguments->keep_best == NULL)
+        st = fault(&err, PAWL_ARGUMENT, "usage", NULL, "--keep is missing: how many of the newest complete steps stay");
+    if (st == PAWL_OK && arguments->keep_best != NULL)
+        st = parse_keep_best(arguments->keep_best, &best, &err);
+    if (st != PAWL_OK)
         return output_error(out, NULL, &err);
-    }
-    struct pawl_prune_options options = PAWL_PRUNE_OPTIONS(.keep = arguments->keep, .dry_run = arguments->dry_run);
+    struct pawl_prune_options options =
+        PAWL_PRUNE_OPTIONS(.keep = arguments->keep, .dry_run = arguments->dry_run, .keep_every = arguments->keep_every,
+                           .keep_best = &best, .n_keep_best = arguments->keep_best != NULL);
+    if (options.keep == 0)
+        talk_warning(&out->talk, "without --keep nothing is deleted");
     st = pawl_ckpt_prune(pawl_str_z(root), &options, &report, &err);
     if (st == PAWL_OK) {
         size_t n, n_warnings;
@@ -234,17 +288,22 @@ run_prune(const struct arguments *arguments, struct output *out)
 
 static const struct option prune_options[] = {
     { "keep", NULL, "K", NULL, "the K newest complete steps stay", OPTION_AT(keep), OPTION_I64, 1, 0, 0 },
+    { "keep-every", NULL, "N", NULL, "every N-th step stays too: the multiples of N", OPTION_AT(keep_every), OPTION_I64,
+      1, 0, 0 },
+    { "keep-best", NULL, "M:min|max:B", NULL, "the best B by the metric M stay too, as in loss:min:3",
+      OPTION_AT(keep_best), OPTION_TEXT, 0, 0, 0 },
     { "dry-run", NULL, NULL, NULL, "only say what would go", OPTION_AT(dry_run), OPTION_SWITCH, 0, 0, 0 },
 };
 
 const struct verb verb_ckpt_prune = {
     .name = "ckpt prune",
-    .synopsis = "ROOT --keep K [--dry-run]",
+    .synopsis = "ROOT --keep K [--keep-every N] [--keep-best M:min|max:B] [--dry-run]",
     .summary = "delete old steps by the rules of a save",
-    .description = "Under the root's lock: busy (exit status 75) while a trainer runs there. The step that LATEST "
-                   "names always stays.\n",
+    .description = "Under the root's lock: busy (exit status 75) while a trainer runs there. What any of the policies "
+                   "keeps stays, and so do pinned steps and always the step that LATEST names; with fewer than K "
+                   "complete steps nothing goes.\n",
     .examples = "  pawl ckpt prune out/ckpt --keep 3 --dry-run\n"
-                "  pawl ckpt prune out/ckpt --keep 3\n",
+                "  pawl ckpt prune out/ckpt --keep 3 --keep-every 1000 --keep-best loss:min:1\n",
     .table = TABLE(prune_options),
     .min_paths = 1,
     .max_paths = 1,

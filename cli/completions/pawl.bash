@@ -20,7 +20,7 @@ _pawl()
     case $verb in
     '') COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits ckpt tokens train help --version --help' -- "$word")) && return ;;
     help) COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits ckpt tokens train' -- "$word")) && return ;;
-    ckpt) COMPREPLY=($(compgen -W 'ls latest prune' -- "$word")) && return ;;
+    ckpt) COMPREPLY=($(compgen -W 'ls latest prune repair copy pin unpin' -- "$word")) && return ;;
     tokens) COMPREPLY=($(compgen -W 'pack info verify cat' -- "$word")) && return ;;
     train) COMPREPLY=($(compgen -W 'bigram' -- "$word")) && return ;;
     esac
@@ -48,8 +48,12 @@ _pawl()
         'merge') COMPREPLY=($(compgen -W '--align --dry-run --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'index') COMPREPLY=($(compgen -W '--dry-run --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'ckpt ls') COMPREPLY=($(compgen -W '--trust --json --quiet --verbose --color --progress --help' -- "$word")) ;;
-        'ckpt latest') COMPREPLY=($(compgen -W '--trust --json --quiet --verbose --color --progress --help' -- "$word")) ;;
-        'ckpt prune') COMPREPLY=($(compgen -W '--keep --dry-run --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt latest') COMPREPLY=($(compgen -W '--trust --wait --newer-than --timeout --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt prune') COMPREPLY=($(compgen -W '--keep --keep-every --keep-best --dry-run --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt repair') COMPREPLY=($(compgen -W '--dry-run --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt copy') COMPREPLY=($(compgen -W '--force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt pin') COMPREPLY=($(compgen -W '--json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'ckpt unpin') COMPREPLY=($(compgen -W '--json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'tokens pack') COMPREPLY=($(compgen -W '--tokenizer --ids --as --documents --eot --vocab --width --max-ids --prefix --tokenizer-id --tokenizer-file --dataset --dataset-version --corpus-manifest --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'tokens info') COMPREPLY=($(compgen -W '--vocab --split --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'tokens verify') COMPREPLY=($(compgen -W '--vocab --json --quiet --verbose --color --progress --help' -- "$word")) ;;

@@ -238,7 +238,7 @@ struct pawl_copy_options {
  * dest  a directory that is there and is no step: the copy is `dest`/step-N. Else the name of the new directory; missing
  *       parents are created. A copy under a step's name is made under that root's lock, and LATEST there is left alone.
  *
- * ret_report  may be NULL: of a source that is not complete the reasons.
+ * ret_report  may be NULL: a verdict on the copy, whose name is its path; of a source that is not complete the reasons.
  *
  * Returns PAWL_OK; PAWL_INCOMPLETE and what pawl_ckpt_open answers for the source; PAWL_EXISTS; PAWL_BUSY; PAWL_NO_SPACE;
  * PAWL_CANCELED; PAWL_CORRUPT when the copy does not read back; system failures. After any failure there is no new name, and what

@@ -494,6 +494,24 @@ publish(struct copy *copy, struct pawl_error *err)
 
 /* ---- the public call ---- */
 
+/* A verdict on the copy, under its path. */
+static enum pawl_status
+tell_copy(struct copy *copy, struct pawl_error *err)
+{
+    size_t len = strlen(copy->parent.path);
+    size_t size = len + strlen(copy->name) + 2;
+    char *path = malloc(size);
+    if (path == NULL)
+        return pawl_fail_memory(err, size);
+    bool has_slash = len != 0 && copy->parent.path[len - 1] == '/';
+    (void)snprintf(path, size, "%s%s%s", copy->parent.path, has_slash ? "" : "/", copy->name);
+    pawl_report_begin_verdict(copy->report, pawl_str_z(path), PAWL_KIND_CHECKPOINT);
+    pawl_report_count(copy->report, copy->source->manifest.n, copy->total);
+    pawl_report_end_verdict(copy->report);
+    free(path);
+    return PAWL_OK;
+}
+
 static enum pawl_status
 copy_step(struct copy *copy, struct pawl_str dest, struct pawl_error *err)
 {
@@ -508,6 +526,10 @@ copy_step(struct copy *copy, struct pawl_str dest, struct pawl_error *err)
     }
     if (st == PAWL_OK)
         st = fill(copy, err);
+    if (st == PAWL_OK)
+        st = tell_copy(copy, err); /* before the name: nothing fails after it */
+    if (st == PAWL_OK && !pawl_report_ok(copy->report))
+        st = pawl_fail_memory(err, 1);
     if (st == PAWL_OK)
         st = publish(copy, err);
     pawl_dir_release(&copy->dir);
@@ -543,8 +565,6 @@ pawl_ckpt_copy_os(const struct pawl_os *os, struct pawl_str step, struct pawl_st
         copy.source = &source->step;
         st = copy_step(&copy, dest, err);
     }
-    if (st == PAWL_OK && !pawl_report_ok(report))
-        st = pawl_fail_memory(err, 1);
     if (st != PAWL_OK)
         st = pawl_context(err, st, "copy");
     pawl_ckpt_close(source);
