@@ -10,6 +10,7 @@ import random
 import struct
 import subprocess
 import sys
+import tempfile
 
 GOLDEN = pathlib.Path("tests/golden/llmcp35")
 U64, U32 = 2**64, 2**32
@@ -661,8 +662,9 @@ def main():
         except Fault as fault:
             expected = {"category": fault.category, "cause": fault.cause, "fields": fault.fields}
         if json.loads(line) != expected:
-            pathlib.Path("llmcp35-oracle-case.bin").write_bytes(data)
-            sys.exit(f"seed {seed}, case {i} (llmcp35-oracle-case.bin):\nlibrary {line}\noracle  {json.dumps(expected)}")
+            kept = pathlib.Path(tempfile.gettempdir(), f"llmcp35-oracle-{seed}-{i}.bin")
+            kept.write_bytes(data)
+            sys.exit(f"seed {seed}, case {i} ({kept}):\nlibrary {line}\noracle  {json.dumps(expected)}")
         key = "ok" if "ok" in expected else "/".join(filter(None, (expected["category"], expected["cause"])))
         seen[key] = seen.get(key, 0) + 1
     if len(seen) < 60 and n >= 2000:

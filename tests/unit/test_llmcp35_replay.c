@@ -382,7 +382,7 @@ decay_is_rate_times_decay_first(void **state)
         assert_non_null(gradients[i]);
     }
     for (size_t i = 0; i < MODEL_VOCABULARY; i++)
-        pieces[i] = pawl_str_make("abcdefg" + i, 1);
+        pieces[i] = pawl_str_make(&"abcdefg"[i], 1);
     struct pawl_llmcp35_training *training = model_training(&model, wd);
     assert_int_equal(llmcp35_gradients(training, &model_batch, &loss, gradients, NULL), PAWL_OK);
     assert_int_equal(pawl_llmcp35_capture(training, &bundle, NULL), PAWL_OK);

@@ -168,11 +168,11 @@ check_shapes(const struct lc_state *state, struct lc_out *out)
 {
     size_t n = state->n_parameters;
     struct lc_key *parameters = calloc(2 * n, sizeof *parameters);
-    struct lc_key *moments = parameters + n;
     enum pawl_status st = PAWL_OK;
     char shapes[2][96];
     if (parameters == NULL)
         return pawl_lc_fail_memory(out, "parameter_count");
+    struct lc_key *moments = parameters + n;
     for (size_t i = 0; i < n; i++) {
         parameters[i] = (struct lc_key){ state->parameters[i].name, 0, i };
         moments[i] = (struct lc_key){ state->moments[i].first.name, 0, i };
