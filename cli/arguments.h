@@ -21,7 +21,7 @@ struct arguments {
     struct words paths;   /* what is no flag */
 
     /* look and check */
-    const char *sort, *mode, *profile, *trust;
+    const char *sort, *mode, *profile, *trust, *sums;
     bool tree, finite, exact_bytes;
 
     /* runs */

@@ -33,7 +33,8 @@ options_of(const struct arguments *arguments)
 {
     bool size_only = arguments->trust != NULL && strcmp(arguments->trust, "size-only") == 0;
     return PAWL_VERIFY_OPTIONS(.mode = mode_of(arguments), .profile = profile_of(arguments), .size_only = size_only,
-                               .check_finite = arguments->finite, .vocabulary = arguments->vocab);
+                               .check_finite = arguments->finite, .vocabulary = arguments->vocab,
+                               .is_safetensors = arguments->mode != NULL);
 }
 
 /* The verdict's own path: of a run's step, below the run. */
@@ -112,8 +113,11 @@ print_verdict(const struct output *out, const struct result *result, const struc
     text_color(out, verdict->is_ok ? "32" : "31");
     (void)fputs(verdict->is_ok ? "ok" : "NOT OK", stdout);
     text_plain(out);
-    (void)printf(" (%s, %s file%s, %s)\n", pawl_kind_name(verdict->kind), text_count(verdict->files, count),
-                 verdict->files == 1 ? "" : "s", text_size(verdict->bytes, size));
+    if (verdict->is_ok && verdict->kind == PAWL_KIND_UNKNOWN) /* of a list of sums */
+        (void)printf(" (%s)\n", text_size(verdict->bytes, size));
+    else
+        (void)printf(" (%s, %s file%s, %s)\n", pawl_kind_name(verdict->kind), text_count(verdict->files, count),
+                     verdict->files == 1 ? "" : "s", text_size(verdict->bytes, size));
     text_problems(out, verdict->problems, verdict->n_problems, "problem");
     text_problems(out, verdict->warnings, verdict->n_warnings, "warning");
     free(shown);
@@ -225,7 +229,13 @@ run(const struct arguments *arguments, struct output *out, open_as_fn *open_as)
 {
     struct pawl_error err = PAWL_ERROR_INIT;
     struct pawl_verify_options options = options_of(arguments);
-    size_t n = arguments->paths.n;
+    size_t n_paths = arguments->paths.n;
+    size_t n = n_paths + (arguments->sums != NULL);
+    if (n == 0) {
+        (void)fault(&err, PAWL_ARGUMENT, "usage", NULL, "PATH is missing");
+        fault_hint(&err, "usage: pawl verify PATH... [flags]");
+        return output_error(out, NULL, &err);
+    }
     struct result *results = calloc(n, sizeof *results);
     if (results == NULL) {
         (void)fault_memory(&err, n * sizeof *results);
@@ -233,11 +243,14 @@ run(const struct arguments *arguments, struct output *out, open_as_fn *open_as)
     }
     int status = EXIT_FINE;
     for (size_t i = 0; i < n; i++) {
-        results[i].path = arguments->paths.items[i];
-        struct pawl_str path = pawl_str_z(results[i].path);
-        results[i].status = open_as != NULL ? open_as(path, arguments->vocab, &results[i].err) : PAWL_OK;
-        if (results[i].status == PAWL_OK)
-            results[i].status = pawl_verify(path, &options, &results[i].report, &results[i].err);
+        bool is_list = i == n_paths;
+        struct result *result = &results[i];
+        result->path = is_list ? arguments->sums : arguments->paths.items[i];
+        struct pawl_str path = pawl_str_z(result->path);
+        result->status = open_as != NULL && !is_list ? open_as(path, arguments->vocab, &result->err) : PAWL_OK;
+        if (result->status == PAWL_OK)
+            result->status = is_list ? pawl_verify_sums(path, &result->report, &result->err)
+                                     : pawl_verify(path, &options, &result->report, &result->err);
         int one = status_of(&results[i]);
         status = one > status ? one : status;
         if (!out->is_json)
@@ -286,6 +299,9 @@ static const struct option options[] = {
       0 },
     OPTION_TRUST,
     OPTION_VOCAB,
+    { "sums", NULL, "LIST", NULL,
+      "hash the files of a list as sha256sum writes it; names are relative to the list's folder", OPTION_AT(sums),
+      OPTION_TEXT, 0, 0, 0 },
 };
 
 const struct verb verb_verify = {
@@ -298,9 +314,10 @@ const struct verb verb_verify = {
     .examples = "  pawl verify model.safetensors\n"
                 "  pawl verify out/ckpt --profile tinyllm\n"
                 "  pawl verify --finite --json out/ckpt/step-000100\n"
-                "  pawl verify data/*.bin --quiet\n",
+                "  pawl verify data/*.bin --quiet\n"
+                "  pawl verify --sums models/v1/SHA256SUMS\n",
     .table = TABLE(options),
-    .min_paths = 1,
+    .min_paths = 0, /* a list alone will do */
     .max_paths = SIZE_MAX,
     .path_name = "PATH",
     .run = verify_run,

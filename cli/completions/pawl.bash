@@ -42,7 +42,7 @@ _pawl()
         case $verb in
         'info') COMPREPLY=($(compgen -W '--trust --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'ls') COMPREPLY=($(compgen -W '--sort --tree --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
-        'verify') COMPREPLY=($(compgen -W '--mode --finite --profile --trust --vocab --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'verify') COMPREPLY=($(compgen -W '--mode --finite --profile --trust --vocab --sums --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'convert') COMPREPLY=($(compgen -W '--only --drop --rename --metadata --align --max-shard-size --dry-run --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'shard') COMPREPLY=($(compgen -W '--max-shard-size --align --dry-run --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'merge') COMPREPLY=($(compgen -W '--align --dry-run --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;

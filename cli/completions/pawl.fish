@@ -59,6 +59,7 @@ complete -c pawl -n '__pawl_verb "verify"' -l finite -d 'every NaN or infinity i
 complete -c pawl -n '__pawl_verb "verify"' -l profile -x -a 'course tinyllm' -d 'demand a narrower format'
 complete -c pawl -n '__pawl_verb "verify"' -l trust -x -a 'full size-only' -d 'full: hash every byte (default); size-only: for a filesystem that checks by itself'
 complete -c pawl -n '__pawl_verb "verify"' -l vocab -r -d 'the vocabulary: a file that names another, or an id beyond it, is refused'
+complete -c pawl -n '__pawl_verb "verify"' -l sums -r -F -d 'hash the files of a list as sha256sum writes it; names are relative to the list\'s folder'
 complete -c pawl -n '__pawl_verb "verify"' -l json -d 'one JSON document on one line on stdout, and nothing else there'
 complete -c pawl -n '__pawl_verb "verify"' -l quiet -d 'say only what went wrong'
 complete -c pawl -n '__pawl_verb "verify"' -l verbose -d 'say more: the code of a failure; time and memory'

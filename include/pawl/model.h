@@ -168,6 +168,8 @@ struct pawl_verify_options {
     uint8_t size_only;    /* checkpoints: do not hash */
     uint8_t check_finite; /* every NaN or infinity in a float tensor is a problem, by tensor and first index */
     uint64_t vocabulary;  /* token files: the caller's, 0 for none */
+    /* A file, or a directory of nothing else that is known, is to be safetensors: what is none is "not-safetensors", whatever it is. */
+    uint8_t is_safetensors;
 };
 #define PAWL_VERIFY_OPTIONS(...) \
     ((struct pawl_verify_options){ .size = sizeof(struct pawl_verify_options), __VA_ARGS__ })
@@ -180,6 +182,16 @@ struct pawl_verify_options {
  */
 PAWL_API enum pawl_status pawl_verify(struct pawl_str path, const struct pawl_verify_options *options,
                                       struct pawl_report **ret_report, struct pawl_error *err);
+
+/*
+ * Hash the files of a list as sha256sum writes it ("<64 hex digits>  name"; names are relative to the list's folder): a verdict each, under
+ * its path, with the problem "hash" or "missing-file", or what keeps it from being read. The list has a verdict of its own, first, only
+ * where lines of it are none ("content").
+ *
+ * Returns PAWL_OK when the list could be read, whatever was found; PAWL_NO_FILE; a fault of the machine.
+ */
+PAWL_API enum pawl_status pawl_verify_sums(struct pawl_str list, struct pawl_report **ret_report,
+                                           struct pawl_error *err);
 
 /* What a path is. PAWL_CORRUPT with the code of what it seems to be ("lfs-pointer", "compressed", "unknown-format" ...) when it is of no kind. */
 PAWL_API enum pawl_status pawl_kind_of(struct pawl_str path, enum pawl_kind *ret_kind, struct pawl_error *err);

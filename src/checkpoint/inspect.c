@@ -746,7 +746,13 @@ pawl_verify(struct pawl_str path, const struct pawl_verify_options *options, str
             q.place.kind = PAWL_KIND_CHECKPOINT;
             st = PAWL_OK;
         }
-        if (st == PAWL_OK) {
+        /* Safetensors are asked for: a file is judged as one whatever it is, and so is a directory of no kind. */
+        bool is_other = st == PAWL_OK && q.place.dir.handle != NULL;
+        if (q.options.is_safetensors && !is_other && (st == PAWL_OK || is_content_fault(st))) {
+            if (st != PAWL_OK)
+                q.place.kind = PAWL_KIND_UNKNOWN;
+            st = verify_model(&q);
+        } else if (st == PAWL_OK) {
             st = verify(&q);
         } else if (is_content_fault(st)) { /* it is something, and nothing of ours */
             q.place.kind = PAWL_KIND_UNKNOWN;

@@ -1,0 +1,243 @@
+/* Lists of SHA-256 sums as sha256sum writes them: each file is hashed and held against its line. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/report.h"
+#include "base/str.h"
+#include "os/file.h"
+#include "os/path.h"
+#include "pawl/digest.h"
+#include "pawl/model.h"
+
+/* A list of a million files is 100 MB. */
+#define LIST_BYTES_MAX ((size_t)1 << 28)
+#define BLOCK_BYTES ((size_t)1 << 20)
+/* Lines that are none are told up to this many. */
+#define BAD_SHOWN_MAX 10
+#define HEX_DIGITS 64
+
+struct checking {
+    const struct pawl_os *os;
+    struct pawl_report *report;
+    struct pawl_sha256 *hash;
+    unsigned char *block;
+    const char *folder; /* of the list: names are relative to it */
+    struct pawl_str list;
+    struct pawl_buffer path;
+    size_t n_bad;   /* lines that are none */
+    size_t n_lines; /* that are */
+};
+
+/* "\\" and "\n" in a name, of a line that begins with a backslash. False: another escape. */
+static bool
+unescape(struct pawl_str name, struct pawl_buffer *path)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.data[i];
+        if (c == '\\') {
+            if (++i == name.len || (name.data[i] != '\\' && name.data[i] != 'n' && name.data[i] != 'r'))
+                return false;
+            c = name.data[i] == 'n' ? '\n' : name.data[i] == 'r' ? '\r' : '\\';
+        }
+        (void)pawl_buffer_add_char(path, c);
+    }
+    return true;
+}
+
+/* "<64 hex digits>  name" or " *name"; with a backslash in front the name is escaped. The path is made too. */
+static bool
+read_line(struct checking *c, struct pawl_str line, unsigned char ret_digest[32])
+{
+    bool is_escaped = line.len != 0 && line.data[0] == '\\';
+    const char *at = line.data + is_escaped;
+    size_t n = line.len - is_escaped;
+    char hex[HEX_DIGITS];
+    if (n < HEX_DIGITS + 3 || at[HEX_DIGITS] != ' ' || (at[HEX_DIGITS + 1] != ' ' && at[HEX_DIGITS + 1] != '*'))
+        return false;
+    for (size_t i = 0; i < HEX_DIGITS; i++)
+        hex[i] = at[i] >= 'A' && at[i] <= 'F' ? (char)(at[i] - 'A' + 'a') : at[i];
+    if (!pawl_sha256_parse(pawl_str_make(hex, HEX_DIGITS), ret_digest))
+        return false;
+    struct pawl_str name = pawl_str_make(at + HEX_DIGITS + 2, n - HEX_DIGITS - 2);
+    if (memchr(name.data, 0, name.len) != NULL)
+        return false;
+    pawl_buffer_clear(&c->path);
+    if (name.data[0] != '/' && strcmp(c->folder, ".") != 0) {
+        (void)pawl_buffer_add_z(&c->path, c->folder);
+        if (c->folder[strlen(c->folder) - 1] != '/')
+            (void)pawl_buffer_add_char(&c->path, '/');
+    }
+    if (is_escaped)
+        return unescape(name, &c->path);
+    (void)pawl_buffer_add_str(&c->path, name);
+    return true;
+}
+
+static enum pawl_status
+hash_file(struct checking *c, const struct pawl_file *file, unsigned char ret_digest[32], struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    for (uint64_t at = 0; at < file->bytes && st == PAWL_OK;) {
+        uint64_t left = file->bytes - at;
+        size_t n = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+        st = pawl_file_read(file, at, c->block, n, err);
+        if (st == PAWL_OK)
+            pawl_sha256_update(c->hash, c->block, n);
+        at += n;
+    }
+    if (st == PAWL_OK)
+        st = pawl_file_check_unchanged(file, err);
+    pawl_sha256_finish(c->hash, ret_digest); /* begins anew after a failure too */
+    return st;
+}
+
+/* A verdict of its own for one file. A fault of the machine ends the work. */
+static enum pawl_status
+check_file(struct checking *c, const unsigned char digest[32], struct pawl_error *err)
+{
+    struct pawl_file file = PAWL_FILE_INIT;
+    struct pawl_error own = PAWL_ERROR_INIT;
+    unsigned char found[32];
+    char hex[2][65];
+    struct pawl_str path = pawl_buffer_str(&c->path);
+    pawl_report_begin_verdict(c->report, path, PAWL_KIND_UNKNOWN);
+    enum pawl_status st = pawl_file_open_path(&file, c->os, c->path.data, &own);
+    if (st == PAWL_OK) {
+        pawl_report_count(c->report, 1, file.bytes);
+        st = hash_file(c, &file, found, &own);
+    }
+    if (st == PAWL_OK && memcmp(found, digest, 32) != 0) {
+        pawl_sha256_print(digest, hex[0]);
+        pawl_sha256_print(found, hex[1]);
+        pawl_report_problem(c->report, "hash", PAWL_NO_STR, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                            "expected SHA-256 %s, found %s", hex[0], hex[1]);
+    } else if (st == PAWL_NO_FILE) {
+        pawl_report_problem(c->report, "missing-file", PAWL_NO_STR, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                            "it is in the list, and not there");
+    } else if (st != PAWL_OK && st != PAWL_NO_MEMORY && st != PAWL_NO_DESCRIPTORS) {
+        pawl_report_problem_error(c->report, NULL, PAWL_NO_STR, &own); /* the others can still be looked at */
+    }
+    pawl_file_release(&file);
+    pawl_report_end_verdict(c->report);
+    if (st != PAWL_NO_MEMORY && st != PAWL_NO_DESCRIPTORS)
+        return PAWL_OK;
+    if (err != NULL)
+        *err = own;
+    return st;
+}
+
+static void
+note_bad_line(struct checking *c, size_t number, uint64_t offset)
+{
+    if (c->n_bad++ < BAD_SHOWN_MAX)
+        pawl_report_problem(c->report, "content", PAWL_NO_STR, PAWL_NO_STR, offset,
+                            "line %zu is not 64 hex digits, two blanks and a name", number);
+}
+
+/* Once over all lines: the faults of the list itself (is_list), or the files that it names. */
+static enum pawl_status
+walk_lines(struct checking *c, const struct pawl_buffer *text, bool is_list, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    size_t number = 0;
+    for (size_t at = 0; at < text->len && st == PAWL_OK;) {
+        const char *end = memchr(text->data + at, '\n', text->len - at);
+        size_t n = end == NULL ? text->len - at : (size_t)(end - (text->data + at));
+        struct pawl_str line = pawl_str_make(text->data + at, n > 0 && text->data[at + n - 1] == '\r' ? n - 1 : n);
+        unsigned char digest[32];
+        number++;
+        if (line.len != 0) {
+            bool is_line = read_line(c, line, digest);
+            if (is_list && is_line)
+                c->n_lines++;
+            else if (is_list)
+                note_bad_line(c, number, at);
+            else if (is_line && pawl_buffer_terminate(&c->path))
+                st = check_file(c, digest, err);
+            else if (is_line)
+                st = pawl_fail_memory(err, c->path.len);
+        }
+        at += n + 1;
+    }
+    return st;
+}
+
+/* The list itself has a verdict only where something is wrong with it. */
+static enum pawl_status
+check_list(struct checking *c, const struct pawl_buffer *text, struct pawl_error *err)
+{
+    pawl_report_begin_verdict(c->report, c->list, PAWL_KIND_UNKNOWN);
+    pawl_report_count(c->report, 1, text->len);
+    enum pawl_status st = walk_lines(c, text, true, err);
+    if (c->n_bad > BAD_SHOWN_MAX)
+        pawl_report_problem(c->report, "content", PAWL_NO_STR, PAWL_NO_STR, PAWL_OFFSET_NONE,
+                            "and %zu more lines that are none", c->n_bad - BAD_SHOWN_MAX);
+    if (c->n_bad == 0 && c->n_lines == 0)
+        pawl_report_problem(c->report, "content", PAWL_NO_STR, PAWL_NO_STR, PAWL_OFFSET_NONE, "the list names no file");
+    bool is_fine = pawl_report_problem_count(c->report) == 0;
+    pawl_report_end_verdict(c->report);
+    if (is_fine)
+        pawl_report_drop_verdict(c->report);
+    return st;
+}
+
+static enum pawl_status
+check_all(struct checking *c, const char *path, struct pawl_error *err)
+{
+    struct pawl_file file = PAWL_FILE_INIT;
+    struct pawl_buffer text = PAWL_BUFFER_INIT;
+    char *folder = NULL;
+    char *name = NULL;
+    bool has_slash;
+    enum pawl_status st = pawl_path_split(path, &folder, &name, &has_slash, err);
+    if (st == PAWL_OK)
+        st = pawl_file_open_path(&file, c->os, path, err);
+    if (st == PAWL_OK)
+        st = pawl_file_read_all(&file, LIST_BYTES_MAX, &text, err);
+    if (st == PAWL_OK)
+        st = pawl_sha256_new(&c->hash, err);
+    if (st == PAWL_OK) {
+        c->block = malloc(BLOCK_BYTES);
+        if (c->block == NULL)
+            st = pawl_fail_memory(err, BLOCK_BYTES);
+    }
+    c->folder = folder;
+    c->list = pawl_str_z(path);
+    if (st == PAWL_OK)
+        st = check_list(c, &text, err);
+    if (st == PAWL_OK)
+        st = walk_lines(c, &text, false, err);
+    pawl_sha256_free(c->hash);
+    free(c->block);
+    pawl_buffer_release(&c->path);
+    pawl_buffer_release(&text);
+    pawl_file_release(&file);
+    free(folder);
+    free(name);
+    return st;
+}
+
+enum pawl_status
+pawl_verify_sums(struct pawl_str list, struct pawl_report **ret_report, struct pawl_error *err)
+{
+    struct checking c = { .os = pawl_os_posix(), .path = PAWL_BUFFER_INIT };
+    c.report = pawl_report_new();
+    if (ret_report != NULL)
+        *ret_report = c.report;
+    if (c.report == NULL)
+        return pawl_fail_memory(err, 1);
+    enum pawl_status st;
+    char *path = NULL;
+    if (list.len == 0 || memchr(list.data, 0, list.len) != NULL) {
+        st = pawl_fail(err, PAWL_ARGUMENT, "argument", "a path must have bytes, and no NUL");
+    } else {
+        path = pawl_str_dup(list);
+        st = path == NULL ? pawl_fail_memory(err, list.len) : check_all(&c, path, err);
+    }
+    free(path);
+    if (st == PAWL_OK && !pawl_report_ok(c.report))
+        st = pawl_fail_memory(err, 1);
+    if (ret_report == NULL)
+        pawl_report_free(c.report);
+    return st;
+}
