@@ -1,14 +1,18 @@
-# A real process, killed at random instants and resumed. `kill` runs always, `kill_long` with the long suite.
+# A real process, killed at random instants and resumed. `kill` runs always, `kill_long_N` with the long suite.
 foreach(program kill_worker kill_test)
     add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
     target_link_libraries(${program} PRIVATE pawl_static)
 endforeach()
-foreach(name kill kill_long)
+# pawl_kill_test(<name> <word>...)
+function(pawl_kill_test name)
     set(folder ${PROJECT_BINARY_DIR}/test-folders/${name})
     file(MAKE_DIRECTORY ${folder})
+    add_test(NAME ${name} COMMAND kill_test $<TARGET_FILE:kill_worker> ${ARGN} WORKING_DIRECTORY ${folder})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endfunction()
+pawl_kill_test(kill)
+# 10,000 in all, in parts that fit a time limit on a slow disk; each draws, and prints, a seed of its own.
+foreach(part RANGE 1 10)
+    pawl_kill_test(kill_long_${part} 1000)
+    set_tests_properties(kill_long_${part} PROPERTIES TIMEOUT 3600 LABELS long)
 endforeach()
-add_test(NAME kill COMMAND kill_test $<TARGET_FILE:kill_worker> WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/test-folders/kill)
-set_tests_properties(kill PROPERTIES TIMEOUT 300)
-add_test(NAME kill_long COMMAND kill_test $<TARGET_FILE:kill_worker> 5000
-         WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/test-folders/kill_long)
-set_tests_properties(kill_long PROPERTIES TIMEOUT 3600 LABELS long)

@@ -13,3 +13,31 @@ foreach(story first retention keep-1 exchange prev prev-alone prune several-file
     add_test(NAME proof_crash_${story}_long COMMAND test_crash_states ${story} long)
     set_tests_properties(proof_crash_${story}_long PROPERTIES TIMEOUT 7200 LABELS "proof;long")
 endforeach()
+
+# pawl_proof_test(<name> [LONG] COMMAND <word>...): in a folder of its own.
+function(pawl_proof_test name)
+    cmake_parse_arguments(PROOF "LONG" "" "COMMAND" ${ARGN})
+    set(folder ${PROJECT_BINARY_DIR}/test-folders/${name})
+    file(MAKE_DIRECTORY ${folder})
+    add_test(NAME ${name} COMMAND ${PROOF_COMMAND} WORKING_DIRECTORY ${folder})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 180 LABELS proof)
+    if(PROOF_LONG)
+        set_tests_properties(${name} PROPERTIES TIMEOUT 7200 LABELS "proof;long")
+    endif()
+endfunction()
+
+foreach(program faults load_faults races)
+    add_executable(test_${program} ${proof}/test_${program}.c)
+    target_link_libraries(test_${program} PRIVATE pawl_proof)
+endforeach()
+pawl_proof_test(proof_faults COMMAND test_faults)
+pawl_proof_test(proof_faults_long LONG COMMAND test_faults long)
+pawl_proof_test(proof_load_faults COMMAND test_load_faults ${PAWL_GOLDEN})
+pawl_proof_test(proof_load_faults_long LONG COMMAND test_load_faults ${PAWL_GOLDEN} long)
+pawl_proof_test(proof_races COMMAND test_races)
+pawl_proof_test(proof_races_long LONG COMMAND test_races 10000)
+
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
+pawl_proof_test(proof_real_disk LONG
+    COMMAND ${Python3_EXECUTABLE} ${proof}/real_disk.py $<TARGET_FILE:pawl_program> $<TARGET_FILE:kill_worker> 200)
+set_tests_properties(proof_real_disk PROPERTIES SKIP_RETURN_CODE 77)

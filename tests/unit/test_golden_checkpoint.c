@@ -408,30 +408,18 @@ write_files(struct pawl_json_writer *w, const struct pawl_ckpt *ckpt)
     pawl_json_write_array_end(w);
 }
 
-/* Metrics are for retention; here only that the document reads. */
 static void
-write_metrics(struct pawl_json_writer *w, const char *step_path)
+write_metrics(struct pawl_json_writer *w, const struct pawl_ckpt *ckpt)
 {
-    struct pawl_arena arena = PAWL_ARENA_INIT;
-    struct pawl_buffer text = PAWL_BUFFER_INIT;
-    struct pawl_file file = PAWL_FILE_INIT;
-    struct pawl_metrics_document metrics = { NULL, 0 };
-    char path[4096 + 64];
-    (void)snprintf(path, sizeof path, "%s/%s", step_path, PAWL_METRICS);
-    if (pawl_file_open_path(&file, pawl_os_posix(), path, NULL) == PAWL_OK) {
-        assert_int_equal(pawl_file_read_all(&file, 1 << 20, &text, NULL), PAWL_OK);
-        (void)pawl_metrics_parse(&arena, &metrics, text.data, text.len, NULL);
-    }
+    size_t n = 0;
+    const struct pawl_metric *metrics = pawl_ckpt_metrics(ckpt, &n);
     key(w, "metrics");
     pawl_json_write_object(w);
-    for (size_t i = 0; i < metrics.n; i++) {
-        pawl_json_write_key(w, metrics.metrics[i].name);
-        pawl_json_write_f64(w, metrics.metrics[i].value);
+    for (size_t i = 0; i < n; i++) {
+        pawl_json_write_key(w, metrics[i].name);
+        pawl_json_write_f64(w, metrics[i].value);
     }
     pawl_json_write_object_end(w);
-    pawl_file_release(&file);
-    pawl_buffer_release(&text);
-    pawl_arena_release(&arena);
 }
 
 static void
@@ -466,7 +454,7 @@ write_values(struct pawl_json_writer *w, const char *path)
     pawl_json_write_object_end(w);
     write_trainer_state(w, ckpt);
     write_extra(w, ckpt);
-    write_metrics(w, path);
+    write_metrics(w, ckpt);
     write_files(w, ckpt);
     pawl_json_write_object_end(w);
     pawl_ckpt_close(ckpt);

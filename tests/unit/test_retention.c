@@ -35,6 +35,24 @@ steps_of(const struct simdisk *disk)
 
 /* ---- retention ---- */
 
+/* The metrics of a step, when the case has any for it. */
+static void
+save_with_metrics(struct pawl_run *run, struct toy *toy, int64_t step, const struct pawl_json_value *all)
+{
+    char name[24];
+    struct pawl_metric metrics[8];
+    struct pawl_error err = PAWL_ERROR_INIT;
+    (void)snprintf(name, sizeof name, "%" PRId64, step);
+    const struct pawl_json_value *its = all == NULL ? NULL : pawl_json_member(all, pawl_str_z(name));
+    size_t n = its == NULL ? 0 : its->n;
+    assert_true(n <= 8);
+    for (size_t i = 0; i < n; i++)
+        metrics[i] = (struct pawl_metric){ its->first[i].key, pawl_json_f64(its->first[i].text) };
+    const struct pawl_save_options options = PAWL_SAVE_OPTIONS(.metrics = n == 0 ? NULL : metrics, .n_metrics = n);
+    if (pawl_run_save(run, toy->state, step, &options, &err) != PAWL_OK)
+        fail_msg("%s", err.message);
+}
+
 static void
 retention_as_in_the_golden_cases(void **state)
 {
@@ -49,9 +67,9 @@ retention_as_in_the_golden_cases(void **state)
         const struct pawl_json_value *broken = pawl_json_member(one, PAWL_STR("broken"));
         const struct pawl_json_value *left = pawl_json_member(one, PAWL_STR("left"));
         const struct pawl_json_value *pinned = pawl_json_member(one, PAWL_STR("pinned"));
-        if (pawl_json_member(one, PAWL_STR("keep_every")) != NULL ||
-            pawl_json_member(one, PAWL_STR("keep_best")) != NULL)
-            continue;
+        const struct pawl_json_value *every = pawl_json_member(one, PAWL_STR("keep_every"));
+        const struct pawl_json_value *best = pawl_json_member(one, PAWL_STR("keep_best"));
+        const struct pawl_json_value *metrics = pawl_json_member(one, PAWL_STR("metrics"));
         int64_t saved = (int64_t)number_of(pawl_json_member(one, PAWL_STR("saved")));
         struct simdisk *disk = simdisk_new();
         struct toy toy;
@@ -59,7 +77,7 @@ retention_as_in_the_golden_cases(void **state)
         struct pawl_run *run = open_run(simdisk_os(disk), PAWL_RUN_OPTIONS(0));
         for (size_t k = steps->n; k-- > 0;) /* backwards: no order but that of the numbers may count */
             if ((int64_t)number_of(&steps->first[k]) != saved)
-                save_step(run, &toy, (int64_t)number_of(&steps->first[k]), 1);
+                save_with_metrics(run, &toy, (int64_t)number_of(&steps->first[k]), metrics);
         close_run(run);
         for (size_t k = 0; k < broken->n; k++) {
             char path[128], name[PAWL_STEP_NAME_BYTES];
@@ -82,10 +100,21 @@ retention_as_in_the_golden_cases(void **state)
             pawl_buffer_release(&text);
         }
         struct heard heard = { .n = 0 };
-        run = open_run(simdisk_os(disk),
-                       PAWL_RUN_OPTIONS(.keep = (int64_t)number_of(pawl_json_member(one, PAWL_STR("keep"))),
-                                        .warning = hear, .context = &heard));
-        save_step(run, &toy, saved, 2);
+        struct pawl_keep_best policy = { .count = 0 };
+        if (best != NULL)
+            policy = (struct pawl_keep_best){
+                .metric = pawl_json_member(best, PAWL_STR("metric"))->text,
+                .direction = pawl_str_equal(pawl_json_member(best, PAWL_STR("direction"))->text, PAWL_STR("max"))
+                                 ? PAWL_GREATEST
+                                 : PAWL_LEAST,
+                .count = (int64_t)number_of(pawl_json_member(best, PAWL_STR("count")))
+            };
+        run =
+            open_run(simdisk_os(disk),
+                     PAWL_RUN_OPTIONS(.keep = (int64_t)number_of(pawl_json_member(one, PAWL_STR("keep"))),
+                                      .keep_every = every == NULL ? 0 : (int64_t)number_of(every), .keep_best = &policy,
+                                      .n_keep_best = best != NULL, .warning = hear, .context = &heard));
+        save_with_metrics(run, &toy, saved, metrics);
         close_run(run);
         size_t n = steps_of(disk);
         for (size_t k = 0; k < left->n; k++) {
@@ -105,7 +134,7 @@ retention_as_in_the_golden_cases(void **state)
         done++;
     }
     print_message("%zu of %zu retention cases\n", done, cases->n);
-    assert_int_equal(done, 16);
+    assert_int_equal(done, 27);
     pawl_arena_release(&arena);
 }
 
