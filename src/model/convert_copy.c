@@ -10,8 +10,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "model/convert.h"
+#include "os/memory.h"
 
-#define BLOCK_BYTES ((size_t)4 << 20)
+/* Blocks end where the writer's buffer would in the file: all but the first are written from where they are, past the cache. */
+#define BLOCK_BYTES PAWL_DIRECT_BYTES
+
+/* Files from this size on are written past the cache. */
+#define DIRECT_BYTES_MIN ((uint64_t)16 << 20)
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+/* The system is told this far ahead what will be read: on its own it asks the disk for much less at a time, and the disk waits. */
+#define ADVICE_BYTES (2 * BLOCK_BYTES)
 
 /* Less than this is copied before a second thread is at work. */
 #define THREAD_BYTES_MIN ((uint64_t)32 << 20)
@@ -48,13 +58,24 @@ take_run(struct pawl_copier *copier, size_t most)
     }
 }
 
+/* What lies behind a run of the input is likely the next. Only advice, so its answer is nobody's. */
+static void
+advise(const struct pawl_copier *copier, const struct pawl_set_file *from, uint64_t offset, size_t n)
+{
+    const struct pawl_os *os = from->file.os;
+    if (!copier->is_large || os->file_advise == NULL)
+        return;
+    (void)os->file_advise(os->context, from->file.handle, offset + n, ADVICE_BYTES, PAWL_OS_WILL_NEED);
+}
+
 /* Fill a block with what comes next of one file. n 0: there is nothing more at all. */
 static enum pawl_status
 fill(struct pawl_copier *copier, struct pawl_copy_block *block, struct pawl_error *err)
 {
     const struct pawl_conversion *c = copier->conversion;
+    size_t room = BLOCK_BYTES;
     block->n = 0;
-    while (block->n < BLOCK_BYTES && copier->file < c->split.n_files) {
+    while (block->n < room && copier->file < c->split.n_files) {
         if (copier->item == c->split.files[copier->file].n) {
             if (block->n != 0)
                 break;
@@ -62,12 +83,15 @@ fill(struct pawl_copier *copier, struct pawl_copy_block *block, struct pawl_erro
             copier->item = 0;
             continue;
         }
+        if (copier->item == 0 && copier->at == 0) /* the header is in front of the first block */
+            room = BLOCK_BYTES - c->split.files[copier->file].plan.prefix.len % BLOCK_BYTES;
         const struct pawl_tensor_info *tensor = tensor_at(c, copier->file, copier->item);
         const struct pawl_set_file *from = &c->set->files[tensor->file];
         uint64_t offset = from->header.data_begin + tensor->begin + copier->at;
-        size_t n = take_run(copier, BLOCK_BYTES - block->n);
+        size_t n = take_run(copier, room - block->n);
         if (n == 0)
             continue; /* nothing but empty tensors */
+        advise(copier, from, offset, n);
         enum pawl_status st = pawl_file_read(&from->file, offset, block->data + block->n, n, err);
         if (st != PAWL_OK)
             return st;
@@ -124,10 +148,12 @@ pawl_copier_begin(struct pawl_copier *copier, const struct pawl_conversion *conv
 {
     bool is_large = conversion->data_bytes >= THREAD_BYTES_MIN;
     size_t n = is_large ? PAWL_COPY_BLOCKS : 1;
-    *copier = (struct pawl_copier){ .conversion = conversion, .err = PAWL_ERROR_INIT };
-    copier->memory = malloc(n * BLOCK_BYTES);
+    *copier = (struct pawl_copier){ .conversion = conversion, .is_large = is_large, .err = PAWL_ERROR_INIT };
+    copier->memory = is_large ? aligned_alloc(HUGE_PAGE_BYTES, n * BLOCK_BYTES) : malloc(n * BLOCK_BYTES);
     if (copier->memory == NULL)
         return pawl_fail_memory(err, n * BLOCK_BYTES);
+    if (is_large)
+        pawl_memory_filled(copier->memory, n * BLOCK_BYTES);
     for (size_t i = 0; i < n; i++)
         copier->blocks[i].data = copier->memory + i * BLOCK_BYTES;
     if (pthread_mutex_init(&copier->lock, NULL) != 0) {
@@ -238,6 +264,8 @@ pawl_copier_write(struct pawl_copier *copier, size_t file, struct pawl_writer *w
     const struct pawl_st_plan *plan = &copier->conversion->split.files[file].plan;
     const void *data = NULL;
     size_t n = 1;
+    if (plan->file_bytes >= DIRECT_BYTES_MIN)
+        pawl_writer_set_direct(writer);
     enum pawl_status st = pawl_writer_add(writer, plan->prefix.data, plan->prefix.len, err);
     while (st == PAWL_OK && n != 0) {
         st = pawl_copier_next(copier, file, &data, &n, err);

@@ -170,15 +170,17 @@ struct pawl_writer {
     uint64_t written_back;   /* of these, the write-back was begun */
     unsigned char *gather;   /* the buffer */
     size_t gathered;
+    size_t gather_bytes; /* size of the buffer */
+    bool is_direct;      /* past the cache */
     struct pawl_tap tap;
 };
 
-#define PAWL_WRITER_INIT                                      \
-    {                                                         \
-        NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, \
-        {                                                     \
-            NULL, NULL                                        \
-        }                                                     \
+#define PAWL_WRITER_INIT                                                \
+    {                                                                   \
+        NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, false, \
+        {                                                               \
+            NULL, NULL                                                  \
+        }                                                               \
     }
 
 /* `bytes` is the size to come, 0 when not known: space is reserved where the filesystem can. A file that becomes
@@ -188,6 +190,13 @@ enum pawl_status pawl_writer_create(struct pawl_writer *writer, const struct paw
 /* Write to a sink: a sync hands over what is gathered and syncs nothing, a close ends it. `sink` must live as long as the writer. */
 enum pawl_status pawl_writer_to_sink(struct pawl_writer *writer, const struct pawl_sink *sink, struct pawl_tap tap,
                                      struct pawl_error *err);
+/*
+ * Write past the page cache where the filesystem can: it saves the processor a copy and the cache a large file, and the disk is as fast as it
+ * can be. Before anything is added. The buffer becomes PAWL_DIRECT_BYTES; spans whose memory is aligned to 4096 bytes, added where the offset
+ * is too, are written from where they are. What can't be done so goes through the cache.
+ */
+#define PAWL_DIRECT_BYTES ((size_t)4 << 20)
+void pawl_writer_set_direct(struct pawl_writer *writer);
 enum pawl_status pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err);
 /* Room for the caller to fill in place, at most `bytes`, at least 1; then pawl_writer_filled(n). Saves a copy for sources. */
 enum pawl_status pawl_writer_room(struct pawl_writer *writer, size_t bytes, void **ret_room, size_t *ret_bytes,

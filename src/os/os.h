@@ -124,6 +124,9 @@ struct pawl_os {
     int (*file_sync)(void *context, struct pawl_os_file *file); /* data and what it takes to find them */
     int (*file_write_back)(void *context, struct pawl_os_file *file, uint64_t offset,
                            uint64_t bytes); /* begin, don't wait */
+    /* From now on writes go past the cache, where they are aligned (memory, offset and size to 4096 or what the device wants: EINVAL else),
+     * or through it again. May be NULL: that table has no such thing, as an answer of EINVAL says of a filesystem. */
+    int (*file_set_direct)(void *context, struct pawl_os_file *file, bool is_direct);
     int (*file_advise)(void *context, struct pawl_os_file *file, uint64_t offset, uint64_t bytes,
                        enum pawl_os_advice advice);
     /* A read-only private mapping of the whole range; it outlives the file handle. */

@@ -497,6 +497,16 @@ posix_file_write_back(void *context, struct pawl_os_file *file, uint64_t offset,
 }
 
 static int
+posix_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct)
+{
+    (void)context;
+    int flags = fcntl(file->fd, F_GETFL);
+    if (flags < 0)
+        return errno;
+    return fcntl(file->fd, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) < 0 ? errno : 0;
+}
+
+static int
 posix_file_advise(void *context, struct pawl_os_file *file, uint64_t offset, uint64_t bytes, enum pawl_os_advice advice)
 {
     (void)context;
@@ -603,6 +613,7 @@ static const struct pawl_os POSIX = {
     .file_set_bytes = posix_file_set_bytes,
     .file_sync = posix_file_sync,
     .file_write_back = posix_file_write_back,
+    .file_set_direct = posix_file_set_direct,
     .file_advise = posix_file_advise,
     .file_map = posix_file_map,
     .unmap = posix_unmap,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/checked.h"
+#include "os/memory.h"
 #include "os/path.h"
 
 /* Small spans are gathered to this, and large ones cut to it, so that a tap's bytes are still in the cache when they
@@ -15,6 +16,10 @@
 
 /* Begin write-back this often: the disk works while the data come, and the sync at the end is short. */
 #define WRITE_BACK_BYTES ((uint64_t)8 << 20)
+
+/* What direct writes are aligned to: no disk of today wants more. One that does answers EINVAL, and the cache is used. */
+#define DIRECT_ALIGN ((size_t)4096)
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 static bool
 is_full_disk(int code)
@@ -57,6 +62,7 @@ pawl_writer_create(struct pawl_writer *writer, const struct pawl_dir *dir, const
     fresh.bytes_expected = bytes;
     fresh.path = pawl_path_join(dir->path, name);
     fresh.gather = malloc(GATHER_BYTES);
+    fresh.gather_bytes = GATHER_BYTES;
     if (fresh.path == NULL || fresh.gather == NULL) {
         st = pawl_fail_memory(err, GATHER_BYTES);
         goto failed;
@@ -101,6 +107,7 @@ pawl_writer_to_sink(struct pawl_writer *writer, const struct pawl_sink *sink, st
     fresh.sink = sink;
     fresh.tap = tap;
     fresh.gather = malloc(GATHER_BYTES);
+    fresh.gather_bytes = GATHER_BYTES;
     if (fresh.gather == NULL)
         return pawl_fail_memory(err, GATHER_BYTES);
     *writer = fresh;
@@ -132,6 +139,36 @@ hand_over(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
     return PAWL_OK;
 }
 
+void
+pawl_writer_set_direct(struct pawl_writer *writer)
+{
+    const struct pawl_os *os = writer->os;
+    assert(writer->offset == 0);
+    if (writer->sink != NULL || os->file_set_direct == NULL || writer->is_direct)
+        return;
+    unsigned char *gather = aligned_alloc(HUGE_PAGE_BYTES, PAWL_DIRECT_BYTES);
+    if (gather == NULL)
+        return;
+    if (os->file_set_direct(os->context, writer->handle, true) != 0) {
+        free(gather);
+        return;
+    }
+    pawl_memory_filled(gather, PAWL_DIRECT_BYTES);
+    free(writer->gather);
+    writer->gather = gather;
+    writer->gather_bytes = PAWL_DIRECT_BYTES;
+    writer->is_direct = true;
+}
+
+/* Through the cache from here on. The kernel keeps the two ways of one file in step. */
+static void
+stop_direct(struct pawl_writer *writer)
+{
+    if (writer->is_direct)
+        (void)writer->os->file_set_direct(writer->os->context, writer->handle, false);
+    writer->is_direct = false;
+}
+
 /* Write what is gathered and then `bytes` of `data`, all of it. */
 static enum pawl_status
 write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err)
@@ -152,6 +189,10 @@ write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
         int code = os->file_write_at(os->context, writer->handle, writer->written, spans + at, n_spans, &n);
         if (code == EINTR)
             continue;
+        if (code == EINVAL && writer->is_direct) { /* not here, or not so: a short write left the offset odd */
+            stop_direct(writer);
+            continue;
+        }
         if (code == 0 && n == 0)
             code = EIO; /* a table that answers "nothing written" would be asked for ever */
         if (code != 0)
@@ -166,6 +207,8 @@ write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
     }
     writer->gathered = 0;
 
+    if (writer->is_direct)
+        writer->written_back = writer->written;
     if (writer->written - writer->written_back >= WRITE_BACK_BYTES) {
         int code = os->file_write_back(os->context, writer->handle, writer->written_back,
                                        writer->written - writer->written_back);
@@ -192,15 +235,22 @@ pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, stru
     enum pawl_status st = check_length(writer, bytes, err);
 
     while (st == PAWL_OK && bytes != 0) {
-        size_t room = GATHER_BYTES - writer->gathered;
-        size_t n = bytes < GATHER_BYTES ? bytes : GATHER_BYTES;
-        bool is_small = n <= room && n < GATHER_BYTES;
+        size_t room = writer->gather_bytes - writer->gathered;
+        size_t n = bytes < writer->gather_bytes ? bytes : writer->gather_bytes;
+        bool is_small = n <= room && n < writer->gather_bytes;
+        if (writer->is_direct) { /* whole pages from where they are, or whole buffers */
+            bool is_aligned = writer->gathered == 0 && (uintptr_t)at % DIRECT_ALIGN == 0 && n >= DIRECT_ALIGN;
+            is_small = !is_aligned;
+            n = is_aligned ? n - n % DIRECT_ALIGN : n < room ? n : room;
+        }
         if (writer->tap.update != NULL)
             writer->tap.update(writer->tap.context, at, n);
         writer->offset += n;
         if (is_small) {
             memcpy(writer->gather + writer->gathered, at, n);
             writer->gathered += n;
+            if (writer->is_direct && writer->gathered == writer->gather_bytes)
+                st = write_out(writer, NULL, 0, err);
         } else {
             st = write_out(writer, at, n, err);
         }
@@ -213,12 +263,12 @@ pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, stru
 enum pawl_status
 pawl_writer_room(struct pawl_writer *writer, size_t bytes, void **ret_room, size_t *ret_bytes, struct pawl_error *err)
 {
-    if (writer->gathered == GATHER_BYTES) {
+    if (writer->gathered == writer->gather_bytes) {
         enum pawl_status st = write_out(writer, NULL, 0, err);
         if (st != PAWL_OK)
             return st;
     }
-    size_t room = GATHER_BYTES - writer->gathered;
+    size_t room = writer->gather_bytes - writer->gathered;
     *ret_room = writer->gather + writer->gathered;
     *ret_bytes = bytes < room && bytes != 0 ? bytes : room;
     return PAWL_OK;
@@ -227,7 +277,7 @@ pawl_writer_room(struct pawl_writer *writer, size_t bytes, void **ret_room, size
 enum pawl_status
 pawl_writer_filled(struct pawl_writer *writer, size_t bytes, struct pawl_error *err)
 {
-    assert(bytes <= GATHER_BYTES - writer->gathered);
+    assert(bytes <= writer->gather_bytes - writer->gathered);
     enum pawl_status st = check_length(writer, bytes, err);
     if (st != PAWL_OK)
         return st;
@@ -242,6 +292,8 @@ enum pawl_status
 pawl_writer_sync(struct pawl_writer *writer, struct pawl_error *err)
 {
     const struct pawl_os *os = writer->os;
+    if (writer->gathered % DIRECT_ALIGN != 0)
+        stop_direct(writer); /* the last bytes are no whole page */
     enum pawl_status st = write_out(writer, NULL, 0, err);
     if (st != PAWL_OK || writer->sink != NULL)
         return st;
@@ -263,6 +315,8 @@ pawl_writer_sync(struct pawl_writer *writer, struct pawl_error *err)
 enum pawl_status
 pawl_writer_close(struct pawl_writer *writer, struct pawl_error *err)
 {
+    if (writer->gathered % DIRECT_ALIGN != 0)
+        stop_direct(writer);
     enum pawl_status st = write_out(writer, NULL, 0, err); /* nothing, after a sync */
     if (st != PAWL_OK)
         return st;
