@@ -170,6 +170,23 @@ rules_answer_with_numbers(void **state)
     }
 }
 
+/* Goal: both lists of groups are read before either is judged. Method: a name twice in the first, and no UTF-8 in the second. */
+static void
+groups_are_read_before_they_are_judged(void **state)
+{
+    (void)state;
+    size_t n;
+    char code[64];
+    unsigned char *bytes = lc_bytes_of(LC_FIXTURE, &n);
+    memcpy(bytes + 347, "blocks.0.ffn.down.weight", 24); /* as the name before it */
+    lc_fix_checksum(bytes, n);
+    assert_string_equal(verdict(bytes, n, code), "adamw_config/duplicate_grouped_parameter");
+    bytes[431] = 0xff;
+    lc_fix_checksum(bytes, n);
+    assert_string_equal(verdict(bytes, n, code), "invalid_utf8");
+    free(bytes);
+}
+
 /* Goal: what is allowed at the edge is allowed. Method: -0.0 where 0 is, and P = 2^59, whose table nobody could hold. */
 static void
 edges_are_taken(void **state)
@@ -274,6 +291,7 @@ main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_flipped_bit_with_its_checksum_is_judged),
         cmocka_unit_test(rules_answer_with_numbers),
+        cmocka_unit_test(groups_are_read_before_they_are_judged),
         cmocka_unit_test(edges_are_taken),
         cmocka_unit_test(angles_that_are_not_finite_are_found),
         cmocka_unit_test(huge_counts_end_with_the_bytes),

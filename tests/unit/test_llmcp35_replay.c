@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <cmocka.h>
-#include "trainer/llmcp35_replay.h"
+#include "trainer/llmcp35_inside.h"
 #include "unit/golden_json.h"
 #include "unit/llmcp35_support.h"
 
@@ -357,6 +357,38 @@ gradients_are_those_of_the_loss(void **state)
 }
 
 /*
+ * Goal: a weight's gradient is summed within each sequence first, then over the sequences; no golden replay has two sequences of
+ * two tokens. Method: terms that a sum over all rows would lose: 1e16 + 1 is 1e16, and 1e16 + (1 + 1) is not.
+ */
+static void
+weight_gradients_are_summed_by_sequence(void **state)
+{
+    (void)state;
+    const double x[4] = { 1, 1, 1, 1 }, dy[4] = { 1e16, 1, 1, 1 };
+    double gradient[1], scratch[1];
+    llmcp35_weight_gradient(gradient, scratch, x, dy, 2, 2, 1, 1);
+    assert_true(gradient[0] == 1e16 + 2);
+    llmcp35_weight_gradient(gradient, scratch, x, dy, 1, 4, 1, 1);
+    assert_true(gradient[0] == 1e16);
+}
+
+/* Goal: the loss of a sure answer keeps its digits, which log(1 + tail) loses. Method: the loss of two logits 23 apart. */
+static void
+the_loss_of_a_sure_answer_is_exact(void **state)
+{
+    (void)state;
+    double logits[2] = { 0.0, -23.0 }, loss = 0, *dlogits = NULL;
+    const uint64_t target[1] = { 0 };
+    const struct llmcp35_batch batch = { target, target, 1, 1 };
+    struct llmcp35_pass pass = { .sizes = { .rows = 1, .vocabulary = 2 }, .batch = &batch, .logits = logits };
+    assert_int_equal(llmcp35_loss(&pass, &loss, &dlogits, NULL), PAWL_OK);
+    assert_int_equal(bits_of(loss), bits_of(log1p(exp(-23.0))));
+    assert_true(loss != log(1.0 + exp(-23.0)));
+    assert_true(dlogits[0] < 0 && dlogits[1] > 0 && fabs(dlogits[0] + dlogits[1]) < 1e-15);
+    llmcp35_pass_release(&pass);
+}
+
+/*
  * Goal: weight decay is (rate * wd) * value, in this order; no golden replay tells it from rate * (wd * value). Method: the
  * update worked out here from the gradients, for a rate and a decay whose products round apart, held against the library's
  * state; and the other order differs somewhere, so that the test can fail.
@@ -489,6 +521,8 @@ main(void)
         cmocka_unit_test(another_batch_or_rate_gives_another_result),
         cmocka_unit_test(what_the_model_does_not_take_is_refused),
         cmocka_unit_test(gradients_are_those_of_the_loss),
+        cmocka_unit_test(weight_gradients_are_summed_by_sequence),
+        cmocka_unit_test(the_loss_of_a_sure_answer_is_exact),
         cmocka_unit_test(decay_is_rate_times_decay_first),
         cmocka_unit_test(values_that_stop_being_finite_stop_the_replay),
         cmocka_unit_test(an_updated_checkpoint_goes_on),

@@ -264,29 +264,26 @@ names_in_use_are_stepped_over(void **state)
     stage_release(&stage);
 }
 
-/* Goal: every attempt takes its own serial, also those of several saves. Method: the names that stay when removing fails. */
+/* Goal: every attempt takes a serial of its own, also those of several saves. Method: saves that fail, and the names that they tell. */
 static void
 serials_go_on(void **state)
 {
     (void)state;
     struct stage stage;
+    char names[3][128];
     stage_init(&stage);
     struct simdisk *disk = disk_with_old(&stage);
     struct faultos *faults = faultos_new(simdisk_os(disk));
     for (unsigned i = 0; i < 3; i++) {
+        struct pawl_llmcp35_fault *fault = NULL;
         faultos_reset(faults);
         faultos_fail(faults, SIM_FILE_SYNC, 0, 0, EIO);
-        /* what is left after a crash: the removal never came */
-        struct pawl_llmcp35_fault *fault = NULL;
         assert_int_equal(save(faultos_os(faults), &stage, "run/model", &fault, NULL), PAWL_IO);
-        char name[300];
-        struct pawl_str path = lc_field(fault, "path")->text;
-        (void)snprintf(name, sizeof name, "%.*s", PAWL_ARG(path));
-        assert_false(simdisk_has(disk, name)); /* another name than all before */
-        simdisk_put_text(disk, name, "left");
+        (void)snprintf(names[i], sizeof names[i], "%.*s", PAWL_ARG(lc_field(fault, "path")->text));
+        for (unsigned k = 0; k < i; k++)
+            assert_string_not_equal(names[i], names[k]);
         pawl_llmcp35_fault_free(fault);
     }
-    assert_int_equal(count_temporaries(disk), 3);
     faultos_free(faults);
     simdisk_free(disk);
     stage_release(&stage);

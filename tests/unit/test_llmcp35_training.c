@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include "pawl/model.h"
 #include "unit/llmcp35_support.h"
 
 /* A table of 2^62 bytes must be refused by malloc, not end the program. */
@@ -132,6 +133,10 @@ byte_bpe_tokenizers(void **state)
     assert_string_equal(err.code, "bpe/duplicate_merge_pair");
     assert_int_equal(lc_field(fault, "rank")->number, 2);
     assert_int_equal(lc_field(fault, "right")->number, 'b');
+    pawl_llmcp35_fault_free(fault);
+    const uint32_t both[] = { 'a', 300, 'c', 'd', 'c', 'd' }; /* rank by rank: the operand comes first */
+    assert_int_equal(pawl_llmcp35_tokenizer_bpe(both, 3, &tokenizer, &fault, &err), PAWL_CORRUPT);
+    assert_string_equal(err.message, "merge 0 joins token 300, which is not there before it");
     pawl_llmcp35_fault_free(fault);
 }
 
@@ -668,6 +673,55 @@ other_safetensors_are_refused(void **state)
     pawl_llmcp35_free(checkpoint);
 }
 
+/* Goal: a tensor that the checkpoint has no use for is not lost in silence. Method: the exported file with one more. */
+static void
+a_tensor_too_many_is_refused(void **state)
+{
+    (void)state;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    struct pawl_model *model = NULL;
+    struct pawl_llmcp35 *again = NULL;
+    struct pawl_tensor tensors[64];
+    size_t n, n_metadata;
+    unsigned char extra[1] = { 7 };
+    const uint64_t one[1] = { 1 };
+    struct pawl_llmcp35 *checkpoint = lc_load_golden(LC_FIXTURE);
+    assert_int_equal(pawl_llmcp35_export_safetensors(checkpoint, PAWL_STR("one.safetensors"), 1, &err), PAWL_OK);
+    assert_int_equal(pawl_model_open_z("one.safetensors", NULL, &model, &err), PAWL_OK);
+    const struct pawl_tensor_info *infos = pawl_model_tensors(model, &n);
+    const struct pawl_pair *metadata = pawl_model_metadata(model, &n_metadata, NULL);
+    assert_true(n < 64);
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = (size_t)(infos[i].end - infos[i].begin);
+        tensors[i] = (struct pawl_tensor){ .size = sizeof tensors[i],
+                                           .slot = PAWL_MODEL,
+                                           .dtype = infos[i].dtype,
+                                           .name = infos[i].name,
+                                           .rank = infos[i].rank,
+                                           .shape = infos[i].shape,
+                                           .data = malloc(bytes + 1) };
+        assert_non_null(tensors[i].data);
+        assert_int_equal(pawl_model_read(model, &infos[i], infos[i].dtype, tensors[i].data, bytes, &err), PAWL_OK);
+    }
+    tensors[n] = (struct pawl_tensor){ .size = sizeof tensors[n],
+                                       .slot = PAWL_MODEL,
+                                       .dtype = PAWL_U8,
+                                       .name = PAWL_STR("extra"),
+                                       .rank = 1,
+                                       .shape = one,
+                                       .data = extra };
+    assert_int_equal(pawl_safetensors_write(PAWL_STR("two.safetensors"), tensors, n + 1,
+                                            &PAWL_WRITE_OPTIONS(.metadata = metadata, .n_metadata = n_metadata), &err),
+                     PAWL_OK);
+    assert_int_equal(pawl_llmcp35_import_safetensors(PAWL_STR("two.safetensors"), &again, NULL, &err), PAWL_CORRUPT);
+    assert_string_equal(err.message, "the file has 39 tensors, the checkpoint takes 38 of them");
+    for (size_t i = 0; i < n; i++)
+        free(tensors[i].data);
+    pawl_model_close(model);
+    pawl_llmcp35_free(checkpoint);
+    assert_int_equal(remove("one.safetensors") | remove("two.safetensors"), 0);
+}
+
 int
 main(void)
 {
@@ -684,6 +738,7 @@ main(void)
         cmocka_unit_test(what_no_file_could_say_is_refused),
         cmocka_unit_test(safetensors_and_back_is_the_same_file),
         cmocka_unit_test(other_safetensors_are_refused),
+        cmocka_unit_test(a_tensor_too_many_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
