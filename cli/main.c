@@ -1,9 +1,11 @@
 /* pawl(1): finds the verb, reads its flags, runs it. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/verbs.h"
 
@@ -268,9 +270,33 @@ run_verb(const struct verb *verb, const struct line *line)
     return status;
 }
 
+/* Ids are mapped; a touch of what another program has cut off since it was looked at is a signal, not a status. */
+static void
+file_was_cut(int signal_number, siginfo_t *info, void *context)
+{
+    static const char text[] = "pawl: a file was cut short by another program while it was read\n";
+    (void)context;
+    if (info->si_code == BUS_ADRERR) {
+        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+        _exit(EXIT_MALFORMED);
+    }
+    (void)signal(signal_number, SIG_DFL); /* our own mistake: it comes again, and ends the program */
+}
+
+/* What a file or its filesystem does to us is told, and has an exit status. */
+static void
+catch_file_signals(void)
+{
+    struct sigaction action = { .sa_sigaction = file_was_cut, .sa_flags = SA_SIGINFO };
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGBUS, &action, NULL);
+    (void)signal(SIGXFSZ, SIG_IGN); /* past a limit of file sizes the write itself says so */
+}
+
 int
 main(int argc, char **argv)
 {
+    catch_file_signals();
     struct line line;
     if (!split_line(argc, argv, &line)) {
         (void)fputs("pawl: no memory\n", stderr);

@@ -25,7 +25,9 @@ output_begin(struct output *out, const char *verb, const struct arguments *argum
     out->talk.who = out->who;
     out->talk.is_quiet = arguments->quiet;
     out->talk.is_live = strcmp(live, "always") == 0 || (strcmp(live, "never") != 0 && is_terminal);
-    return pawl_json_new(PAWL_JSON_SPACED, PAWL_JSON_RAW, &out->json, err);
+    /* A terminal acts on C1 controls and on marks of direction in a name; the escaped document means the same. */
+    enum pawl_json_escape escape = isatty(STDOUT_FILENO) ? PAWL_JSON_ASCII : PAWL_JSON_RAW;
+    return pawl_json_new(PAWL_JSON_SPACED, escape, &out->json, err);
 }
 
 enum pawl_status

@@ -152,11 +152,16 @@ print_columns(const struct arguments *arguments, const struct output *out, const
     }
 }
 
+/* Levels of the tree; what a name has beyond them is shown as one part. A header may hold a name of millions of dots, and every
+ * level is a call and an indent. */
+#define TREE_LEVELS_MAX 64
+
 /* Bytes of the name up to and with the component that begins at `from`. */
 static size_t
-component_end(struct pawl_str name, size_t from)
+component_end(struct pawl_str name, size_t from, size_t depth)
 {
-    const char *dot = from < name.len ? memchr(name.data + from, '.', name.len - from) : NULL;
+    const char *dot =
+        depth + 1 < TREE_LEVELS_MAX && from < name.len ? memchr(name.data + from, '.', name.len - from) : NULL;
     return dot != NULL ? (size_t)(dot - name.data) : name.len;
 }
 
@@ -167,10 +172,10 @@ print_tree(const struct arguments *arguments, const struct row *rows, size_t n, 
     char size[32], shape[128];
     for (size_t i = 0; i < n;) {
         struct pawl_str name = rows[i].tensor->name;
-        size_t end = component_end(name, from), m = i + 1;
+        size_t end = component_end(name, from, depth), m = i + 1;
         uint64_t bytes = rows[i].tensor->end - rows[i].tensor->begin;
         while (m < n && rows[m].tensor->name.len >= end && memcmp(rows[m].tensor->name.data, name.data, end) == 0 &&
-               component_end(rows[m].tensor->name, from) == end) {
+               component_end(rows[m].tensor->name, from, depth) == end) {
             bytes += rows[m].tensor->end - rows[m].tensor->begin;
             m++;
         }
