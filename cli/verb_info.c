@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/llmcp35.h"
+#include "cli/verb_llmcp35.h"
 #include "cli/verbs.h"
 
 /* ---- what there is to tell, whatever the kind ---- */

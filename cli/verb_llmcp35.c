@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/llmcp35.h"
+#include "cli/verb_llmcp35.h"
 #include "cli/verbs.h"
 #include "trainer/llmcp35_replay.h"
 

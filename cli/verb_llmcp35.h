@@ -1,6 +1,6 @@
-/* cli/llmcp35.h: what pawl info tells of an LLMCP35 file. */
-#ifndef CLI_LLMCP35_H
-#define CLI_LLMCP35_H
+/* cli/verb_llmcp35.h: what pawl info tells of an LLMCP35 file. */
+#ifndef CLI_VERB_LLMCP35_H
+#define CLI_VERB_LLMCP35_H
 
 #include "cli/output.h"
 
