@@ -16,7 +16,7 @@ def run(*words):
 
 
 def main():
-    verbs = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", run("help"), re.M)
+    verbs = re.findall(r"^  ([a-z0-9]+(?: [a-z]+)?)  +\S", run("help"), re.M)
     flags = {verb: set(re.findall(r"^  --([a-z-]+)", run("help", *verb.split()), re.M)) for verb in verbs}
     aliases = {verb: set(re.findall(r"; also --([a-z-]+)", run("help", *verb.split()))) for verb in verbs}
     every = set().union(*flags.values(), *aliases.values())
