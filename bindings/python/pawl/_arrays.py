@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _pawl
-from ._errors import ArgumentError
+from ._errors import ArgumentError, FormatError
 from ._types import Floats, Overflow
 
 Array: TypeAlias = "NDArray[Any]"
@@ -94,6 +94,13 @@ def _tensor_dict(
 # ---- reading ----
 
 
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    try:
+        return np.empty(shape, dtype)
+    except ValueError as error:  # a valid file of no bytes can have dimensions that NumPy has not
+        raise FormatError(f"NumPy has no array of the shape {list(shape)}: {error}", code="unsupported") from None
+
+
 def packed_shape(dtype: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the bytes of packed elements: F4 with its last axis halved, everything else flat."""
     if dtype == "F4" and shape and shape[-1] % 2 == 0:
@@ -107,12 +114,12 @@ def packed_shape(dtype: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 def new_array(dtype: str, shape: tuple[int, ...], floats: Floats) -> tuple[Array, Array, bool]:
     """(what to hand to the user, what to read into, whether it is to be decoded)."""
     if dtype in NUMPY:
-        array: Array = np.empty(shape, NUMPY[dtype])
+        array = empty(shape, NUMPY[dtype])
         return array, array, False
     if floats == "decode":
-        array = np.empty(shape, np.float32)
+        array = empty(shape, np.dtype(np.float32))
         return array, array, True
-    words: Array = np.empty(packed_shape(dtype, shape) if dtype in PACKED else shape, RAW[dtype])
+    words = empty(packed_shape(dtype, shape) if dtype in PACKED else shape, RAW[dtype])
     ml = ml_dtype(dtype) if floats == "auto" and dtype in ML_DTYPES else None
     return (words if ml is None else words.view(ml)), words, False
 
@@ -122,7 +129,7 @@ def mapped_array(buffer: Any, dtype: str, shape: tuple[int, ...], floats: Floats
     numpy_dtype = NUMPY.get(dtype)
     if numpy_dtype is None:
         if floats == "decode":
-            array: Array = np.empty(shape, np.float32)
+            array = empty(shape, np.dtype(np.float32))
             if array.size:
                 _pawl.decode(dtype, buffer, array.size, array)
             return array

@@ -16,7 +16,8 @@ from . import _pawl
 from ._arrays import NUMPY, RAW, Array, TensorDict, as_array, tensor_of
 from ._errors import ArgumentError, FormatError, MismatchError, NotFoundError, Problem, Warning, problems, reasons_of
 from ._files import read_model
-from ._optimizer import OptimizerState, from_json, optimizer_of, to_json
+from ._optimizer import OptimizerState as OptimizerState
+from ._optimizer import from_json, optimizer_of, to_json
 from ._tree import MARK, Encoder, decode
 from ._types import Progress, StrPath, Tree
 
@@ -175,24 +176,25 @@ def _describe_state(state: Mapping[str, Any] | None, optimizer: OptimizerState |
 def _describe_rng(rng: Rng | None) -> list[tuple[str | None, int, int, float | None]]:
     if rng is None:
         return []
-    if isinstance(rng, Mapping):
+    given: Any = rng
+    if isinstance(given, Mapping):
         out: list[tuple[str | None, int, int, float | None]] = []
-        names = [key[: -len("_state")] for key in rng if key.endswith("_state")]
-        if {f"{name}_{part}" for name in names for part in ("state", "inc")} != set(rng):
-            raise ArgumentError(f"rng: the keys {sorted(rng)} are no pairs NAME_state, NAME_inc", code="argument")
+        names = [key[: -len("_state")] for key in given if key.endswith("_state")]
+        if {f"{name}_{part}" for name in names for part in ("state", "inc")} != set(given):
+            raise ArgumentError(f"rng: the keys {sorted(given)} are no pairs NAME_state, NAME_inc", code="argument")
         for name in names:
             words = []
             for part in ("state", "inc"):
-                text = rng[f"{name}_{part}"]
+                text = given[f"{name}_{part}"]
                 if not isinstance(text, str) or len(text) != 16 or set(text) - set("0123456789abcdef"):
                     raise ArgumentError(f"rng: {name}_{part} is {text!r}, expected 16 hex digits", code="argument")
                 words.append(int(text, 16))
             out.append((None if name == "pcg" else name, words[0], words[1], None))
     else:
-        words_of = rng.state() if hasattr(rng, "state") else rng
+        words_of = given.state() if hasattr(given, "state") else given
         if not isinstance(words_of, tuple | list) or len(words_of) != 2:
             raise ArgumentError(f"rng: the state is {words_of!r}, expected (state, inc)", code="argument")
-        out = [(None, words_of[0].__index__(), words_of[1].__index__(), getattr(rng, "spare", None))]
+        out = [(None, words_of[0].__index__(), words_of[1].__index__(), getattr(given, "spare", None))]
     for name, state, inc, _ in out:
         if not (0 <= state < 2**64 and 0 <= inc < 2**64):
             raise ArgumentError("rng: the words of a generator are 0 ... 2^64-1", code="argument")
@@ -301,6 +303,7 @@ def save_checkpoint(
     max_file_bytes: int | None = None,
     busy: Literal["error", "wait"] = "error",
     progress: Progress | None = None,
+    _opaques: Mapping[str, tuple[str, bytes]] | None = None,
 ) -> Path:
     """Save a step durably under a root and return its directory. A crash at any instant leaves the old checkpoints or these and the new one.
 
@@ -327,8 +330,9 @@ def save_checkpoint(
     check_keep(keep)
     measured = check_metrics(metrics)
     all = describe(
-        model, optimizer, rng=rng, state=state, stream=stream, config=config, attachments=attachments, profile=profile
-    )
+        model, optimizer, rng=rng, state=state, stream=stream, config=config, attachments=attachments, profile=profile,
+        opaques=_opaques,
+    )  # fmt: skip
     created = _missing_folders(root)
     try:
         with Run(

@@ -111,12 +111,24 @@ class Run:
         progress: Progress | None = None,
     ) -> Path:
         """Save a step; it is durable when this returns. Arguments as in ``save_checkpoint``."""
+        return self._save(
+            step, model, optimizer, rng=rng, state=state, stream=stream, config=config, attachments=attachments, metrics=metrics,
+            progress=progress,
+        )  # fmt: skip
+
+    def _save(
+        self,
+        step: int,
+        model: Model,
+        optimizer: Any,
+        *,
+        metrics: Mapping[str, float] | None,
+        progress: Progress | None,
+        **what: Any,
+    ) -> Path:
         self._entered()
         number, measured = check_step(step), check_metrics(metrics)
-        all = describe(
-            model, optimizer, rng=rng, state=state, stream=stream, config=config, attachments=attachments, profile=self._profile
-        )
-        return self._save_described(number, all, measured, progress)
+        return self._save_described(number, describe(model, optimizer, profile=self._profile, **what), measured, progress)
 
     def _save_described(self, step: int, all: dict[str, Any], metrics: dict[str, float], progress: Progress | None) -> Path:
         self._entered()
@@ -207,5 +219,5 @@ class Run:
 def _unraisable(error: BaseException, what: object) -> None:
     import types
 
-    hook = sys.unraisablehook
-    hook(types.SimpleNamespace(exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__, err_msg=None, object=what))  # type: ignore[arg-type]
+    hook: Callable[[Any], Any] = sys.unraisablehook
+    hook(types.SimpleNamespace(exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__, err_msg=None, object=what))

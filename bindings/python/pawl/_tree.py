@@ -95,7 +95,7 @@ class Encoder:
         is_plain = type(value) is dict and all(type(key) is str for key in value) and "$" not in value
         if is_plain:
             return {key: self._node(item, f"{path}[{key!r}]", depth) for key, item in value.items()}
-        kind = {dict: "dict", collections.OrderedDict: "odict", collections.Counter: "counter"}[type(value)]
+        kind = {"dict": "dict", "OrderedDict": "odict", "Counter": "counter"}[type(value).__name__]
         pairs = [
             [self._node(key, f"{path} key {key!r}", depth), self._node(item, f"{path}[{key!r}]", depth)]
             for key, item in value.items()

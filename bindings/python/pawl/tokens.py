@@ -211,7 +211,7 @@ class TokenStream:
                 raise ArgumentError(f"the seed is {rng}, expected 0 ... 2^64-1", code="argument")
             self._stream = _pawl.open_stream(self._paths, self._seq_len, self._batch, self._seed, None, vocabulary, not check_ids)
         elif all(hasattr(rng, name) for name in ("below", "state", "set_state")):
-            self._foreign = _Foreign(self._paths, self._seq_len, self._batch, rng, vocab_size, check_ids)  # type: ignore[arg-type]
+            self._foreign = _Foreign(self._paths, self._seq_len, self._batch, rng, vocab_size, check_ids)
         else:
             raise TypeError(f"rng is a seed, a PCG32 or has below, state and set_state, not {type(rng).__name__}")
 
