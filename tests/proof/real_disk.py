@@ -138,6 +138,26 @@ def one_round(pawl, worker, work, has_flakey, draw, whole):
         disk.close()
 
 
+def fill(pawl, work):
+    """A small filesystem fills up under `pawl train`: exit status 75, both numbers, the steps before intact, no debris."""
+    must("mkfs.ext4", "-q", "-F", "-m", "0", work / "small", "4096k")
+    disk = Disk(work / "small", work / "disk", False)
+    try:
+        must(sys.executable, pathlib.Path(__file__).parents[1] / "cli" / "fixture.py", "shard", work / "d.bin", "--ids", "500")
+        done = run(pawl, "train", "bigram", "--method", "autograd", "--data", work / "d.bin", "--out", disk.folder / "o", "--max-steps",
+                   "9", "--batch", "2", "--seq-len", "8", "--ckpt-every", "1", "--quiet")
+        root = disk.folder / "o" / "ckpt"
+        steps = json.loads(must(pawl, "ckpt", "ls", root, "--json"))["steps"]
+        left = sorted(entry.name for entry in root.iterdir() if not entry.name.startswith("step-0") or entry.suffix)
+        if done.returncode != 75 or not re.search(r"need \d|\d+ bytes|available", done.stdout):
+            raise RuntimeError(f"a full disk: exit status {done.returncode}: {done.stdout}")
+        if not steps or not all(step["complete"] for step in steps) or left != ["LATEST"]:
+            raise RuntimeError(f"a full disk leaves {left} and {steps}")
+        return len(steps)
+    finally:
+        disk.close()
+
+
 def main():
     pawl, worker = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 100
@@ -163,6 +183,10 @@ def main():
         finally:
             disk.close()
         whole = time.monotonic() - began
+        try:
+            kept = fill(pawl, work)
+        except RuntimeError as error:
+            sys.exit(str(error))
         reached = set()
         for number in range(rounds):
             try:
@@ -173,6 +197,7 @@ def main():
                 sys.exit(f"seed {seed}, round {number}: the resumed run ends with other bytes")
             reached.add(durable)
     how = "dm-flakey drops all later writes" if has_flakey else "the image copied while the run is stopped"
+    print(f"4 MiB full after {kept} steps: exit status 75, all of them intact")
     print(f"seed {seed}: power lost {rounds} times under ext4 ({how}), after {len(reached)} different steps: none lost, all bytes equal")
 
 
