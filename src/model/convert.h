@@ -56,7 +56,6 @@ struct pawl_copier {
     unsigned char *memory;
     struct pawl_copy_block blocks[PAWL_COPY_BLOCKS];
     uint64_t done_bytes;
-    bool is_large;  /* worth a thread and advice to the system */
     bool has_block; /* the caller has one in hand */
     bool has_thread;
     pthread_t thread;

@@ -20,9 +20,6 @@
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-/* The system is told this far ahead what will be read: on its own it asks the disk for much less at a time, and the disk waits. */
-#define ADVICE_BYTES (2 * BLOCK_BYTES)
-
 /* Less than this is copied before a second thread is at work. */
 #define THREAD_BYTES_MIN ((uint64_t)32 << 20)
 
@@ -58,16 +55,6 @@ take_run(struct pawl_copier *copier, size_t most)
     }
 }
 
-/* What lies behind a run of the input is likely the next. Only advice, so its answer is nobody's. */
-static void
-advise(const struct pawl_copier *copier, const struct pawl_set_file *from, uint64_t offset, size_t n)
-{
-    const struct pawl_os *os = from->file.os;
-    if (!copier->is_large || os->file_advise == NULL)
-        return;
-    (void)os->file_advise(os->context, from->file.handle, offset + n, ADVICE_BYTES, PAWL_OS_WILL_NEED);
-}
-
 /* Fill a block with what comes next of one file. n 0: there is nothing more at all. */
 static enum pawl_status
 fill(struct pawl_copier *copier, struct pawl_copy_block *block, struct pawl_error *err)
@@ -91,7 +78,6 @@ fill(struct pawl_copier *copier, struct pawl_copy_block *block, struct pawl_erro
         size_t n = take_run(copier, room - block->n);
         if (n == 0)
             continue; /* nothing but empty tensors */
-        advise(copier, from, offset, n);
         enum pawl_status st = pawl_file_read(&from->file, offset, block->data + block->n, n, err);
         if (st != PAWL_OK)
             return st;
@@ -148,7 +134,7 @@ pawl_copier_begin(struct pawl_copier *copier, const struct pawl_conversion *conv
 {
     bool is_large = conversion->data_bytes >= THREAD_BYTES_MIN;
     size_t n = is_large ? PAWL_COPY_BLOCKS : 1;
-    *copier = (struct pawl_copier){ .conversion = conversion, .is_large = is_large, .err = PAWL_ERROR_INIT };
+    *copier = (struct pawl_copier){ .conversion = conversion, .err = PAWL_ERROR_INIT };
     copier->memory = is_large ? aligned_alloc(HUGE_PAGE_BYTES, n * BLOCK_BYTES) : malloc(n * BLOCK_BYTES);
     if (copier->memory == NULL)
         return pawl_fail_memory(err, n * BLOCK_BYTES);
