@@ -326,6 +326,13 @@ elements_smaller_than_a_byte(void **state)
                                             "here are runs of 3 elements, the lowest from element 0 on");
     pawl_model_close(model);
 
+    model = counting_model(PAWL_F4, (uint64_t[]){ 2, 5 },
+                           2); /* the first run is whole bytes, the second begins inside one */
+    assert_string_equal(sliced(model, ":,0:2"),
+                        "tensor 'w': F4 has 4 bits an element, and only whole bytes can be taken: "
+                        "here are runs of 2 elements, the lowest from element 0 on");
+    pawl_model_close(model);
+
     /* a cast to such elements of runs that are no whole bytes there */
     unsigned char codes[3];
     model = counting_model(PAWL_F16, (uint64_t[]){ 2, 5 }, 2);
@@ -385,6 +392,70 @@ a_slice_does_not_read_the_rest(void **state)
             assert_true(row[0] == 7);
     }
     pawl_model_close(model);
+}
+
+/*
+ * Goal: what is read at once ends anywhere: in a row, between rows, in a gap. Method: 4.4 MB, in slices whose runs and gaps do not divide the
+ * window, as they are and cast; every value is its own index.
+ */
+static void
+windows_end_anywhere(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000, COLS = 1111 };
+    static const struct {
+        const char *text;
+        int64_t row, row_step, col, col_step; /* where the result begins, and how it goes on */
+        size_t rows, cols;
+    } CASES[] = {
+        { ":,::2", 0, 1, 0, 2, ROWS, 556 },
+        { ":,1:1100", 0, 1, 1, 1, ROWS, 1099 },
+        { "::-1,::-3", 999, -1, 1110, -3, ROWS, 371 },
+        { "::3,5:1000:11", 0, 3, 5, 11, 334, 91 },
+        { "::-2,:1000", 999, -2, 0, 1, 500, 1000 },
+        { ":,3:900:700", 0, 1, 3, 700, ROWS, 2 },
+        { ":,::-1", 0, 1, 1110, -1, ROWS, COLS },
+        { "1:,:-1", 1, 1, 0, 1, ROWS - 1, COLS - 1 },
+    };
+    struct pawl_model *model = counting_model(PAWL_U32, (uint64_t[]){ ROWS, COLS }, 2);
+    const struct pawl_tensor_info *w = only_tensor(model);
+    uint32_t *got = malloc((size_t)ROWS * COLS * 4);
+    double *wide = malloc((size_t)ROWS * COLS * 8);
+    assert_true(got != NULL && wide != NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct pawl_slice_axis axes[2];
+        size_t n;
+        size_t count = CASES[i].rows * CASES[i].cols;
+        assert_int_equal(pawl_slice_parse(pawl_str_z(CASES[i].text), axes, 2, &n, NULL), PAWL_OK);
+        assert_int_equal(pawl_model_read_slice(model, w, axes, n, PAWL_U32, 0, got, count * 4, NULL), PAWL_OK);
+        for (size_t k = 0; k < count; k++) {
+            int64_t row = CASES[i].row + CASES[i].row_step * (int64_t)(k / CASES[i].cols);
+            int64_t col = CASES[i].col + CASES[i].col_step * (int64_t)(k % CASES[i].cols);
+            if (got[k] != (uint32_t)(row * COLS + col))
+                fail_msg("%s: value %zu is %" PRIu32, CASES[i].text, k, got[k]);
+        }
+    }
+    pawl_model_close(model);
+
+    /* the same bytes as F16, cast: 2222 columns of 2 bytes */
+    model = counting_model(PAWL_F16, (uint64_t[]){ ROWS, 2 * COLS }, 2);
+    w = only_tensor(model);
+    uint16_t *halves = malloc((size_t)ROWS * COLS * 4);
+    assert_non_null(halves);
+    const struct pawl_slice_axis axes[2] = { { .step = -1 }, { .step = -2 } };
+    size_t count = (size_t)ROWS * COLS;
+    assert_int_equal(pawl_model_read_slice(model, w, axes, 2, PAWL_F16, 0, halves, count * 2, NULL), PAWL_OK);
+    assert_int_equal(pawl_model_read_slice(model, w, axes, 2, PAWL_F64, 0, wide, count * 8, NULL), PAWL_OK);
+    double *want = malloc(count * 8);
+    assert_non_null(want);
+    assert_int_equal(pawl_cast(PAWL_F16, halves, count, PAWL_F64, PAWL_OVERFLOW_FORMAT, want, NULL, NULL), PAWL_OK);
+    assert_memory_equal(wide, want, count * 8);
+    assert_int_equal(halves[0], (uint16_t)(ROWS * 2 * COLS - 1));
+    pawl_model_close(model);
+    free(want);
+    free(halves);
+    free(got);
+    free(wide);
 }
 
 /* Goal: a tensor that several threads read arrives whole, as it is and cast; the first bad value is named, whoever finds it. */
@@ -459,6 +530,7 @@ main(void)
         TEST(random_slices_are_as_defined),
         TEST(elements_smaller_than_a_byte),
         TEST(a_slice_does_not_read_the_rest),
+        TEST(windows_end_anywhere),
         TEST(large_tensors_are_read_by_threads),
         TEST(axes_beyond_counting),
     };
