@@ -150,30 +150,26 @@ llmcp35_is_exact(void)
 
 /* ---- heads ---- */
 
-static void
-copy_heads(double *heads, double *rows, const struct llmcp35_sizes *sizes, bool is_split)
+/* Where vector v of the heads, counted [batch][head][token], stands among the rows. */
+static size_t
+place_in_rows(const struct llmcp35_sizes *sizes, size_t v)
 {
-    for (size_t b = 0; b < sizes->batch; b++) {
-        for (size_t t = 0; t < sizes->tokens; t++) {
-            for (size_t n = 0; n < sizes->heads; n++) {
-                double *row = rows + (b * sizes->tokens + t) * sizes->width + n * sizes->head_width;
-                double *head = heads + ((b * sizes->heads + n) * sizes->tokens + t) * sizes->head_width;
-                memcpy(is_split ? head : row, is_split ? row : head, sizes->head_width * sizeof(double));
-            }
-        }
-    }
+    size_t t = v % sizes->tokens, n = v / sizes->tokens % sizes->heads, b = v / sizes->tokens / sizes->heads;
+    return (b * sizes->tokens + t) * sizes->width + n * sizes->head_width;
 }
 
 void
 llmcp35_split_heads(double *to, const double *from, const struct llmcp35_sizes *sizes)
 {
-    copy_heads(to, (double *)(uintptr_t)from, sizes, true); /* which side is read is told by the last */
+    for (size_t v = 0; v < sizes->rows * sizes->heads; v++)
+        memcpy(to + v * sizes->head_width, from + place_in_rows(sizes, v), sizes->head_width * sizeof(double));
 }
 
 void
 llmcp35_merge_heads(double *to, const double *from, const struct llmcp35_sizes *sizes)
 {
-    copy_heads((double *)(uintptr_t)from, to, sizes, false);
+    for (size_t v = 0; v < sizes->rows * sizes->heads; v++)
+        memcpy(to + place_in_rows(sizes, v), from + v * sizes->head_width, sizes->head_width * sizeof(double));
 }
 
 void

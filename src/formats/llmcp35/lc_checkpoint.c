@@ -99,6 +99,14 @@ pawl_lc_state_sort(struct lc_state *state)
         qsort(state->moments, state->n_moments, sizeof *state->moments, compare_pairs);
 }
 
+struct lc_moments *
+pawl_lc_find_moments(const struct lc_state *state, struct pawl_str name)
+{
+    return state->n_moments == 0
+               ? NULL
+               : bsearch(&name, state->moments, state->n_moments, sizeof *state->moments, compare_moments);
+}
+
 enum pawl_status
 pawl_lc_state_view(struct lc_state *state, struct lc_out *out)
 {
@@ -108,10 +116,7 @@ pawl_lc_state_view(struct lc_state *state, struct lc_out *out)
     const struct lc_names decay = state->adamw.decay;
     for (size_t i = 0; i < state->n_parameters; i++) {
         const struct lc_tensor *tensor = &state->parameters[i];
-        const struct lc_moments *moments =
-            state->n_moments == 0
-                ? NULL
-                : bsearch(&tensor->name, state->moments, state->n_moments, sizeof *state->moments, compare_moments);
+        const struct lc_moments *moments = pawl_lc_find_moments(state, tensor->name);
         views[i] = (struct pawl_llmcp35_parameter){
             .name = tensor->name, .shape = tensor->shape, .rank = tensor->rank, .n = tensor->n, .values = tensor->values
         };

@@ -162,7 +162,8 @@ refuse(struct lc_out *out, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return pawl_fail(out->err, PAWL_CORRUPT, "content", "%s", text);
+    (void)pawl_fail(out->err, PAWL_CORRUPT, "content", "%s", text);
+    return PAWL_CORRUPT;
 }
 
 static enum pawl_status
@@ -329,7 +330,7 @@ static enum pawl_status
 import_values(struct import *import, const char *prefix, struct pawl_str name, struct lc_state *state,
               struct lc_tensor *tensor)
 {
-    const struct pawl_tensor_info *found;
+    const struct pawl_tensor_info *found = NULL;
     enum pawl_status st = find_tensor(import, prefix, name, PAWL_F64, &found);
     if (st != PAWL_OK)
         return st;
@@ -387,7 +388,7 @@ import_literal(struct import *import, struct pawl_llmcp35_tokenizer **ret_tokeni
 static enum pawl_status
 import_bpe(struct import *import, struct pawl_llmcp35_tokenizer **ret_tokenizer)
 {
-    const struct pawl_tensor_info *found;
+    const struct pawl_tensor_info *found = NULL;
     enum pawl_status st = find_tensor(import, PAIRS_NAME, pawl_str_make(NULL, 0), PAWL_U32, &found);
     if (st == PAWL_OK && (found->rank != 2 || found->shape[1] != 2))
         st = refuse(import->out, "tensor '" PAIRS_NAME "' has not the shape [n, 2]");

@@ -168,6 +168,8 @@ struct pawl_llmcp35_adamw pawl_lc_public_adamw(const struct lc_adamw *adamw);
 void pawl_lc_state_release(struct lc_state *state);
 /* Groups and moments into byte order of their names. */
 void pawl_lc_state_sort(struct lc_state *state);
+/* Of a sorted state; NULL: there are none of that name. */
+struct lc_moments *pawl_lc_find_moments(const struct lc_state *state, struct pawl_str name);
 /* The public views of the parameters, from parameters and moments. */
 enum pawl_status pawl_lc_state_view(struct lc_state *state, struct lc_out *out);
 /* Everything but the arrays of values is copied; so are those when `with_values`, else they are NULL. */

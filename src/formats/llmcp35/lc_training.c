@@ -341,7 +341,7 @@ pawl_llmcp35_update(struct pawl_llmcp35_training *training, const struct pawl_ll
 {
     struct lc_out out = lc_out_make(NULL, err);
     struct lc_state *state = &training->state;
-    struct pawl_llmcp35_update known;
+    struct pawl_llmcp35_update known = PAWL_LLMCP35_UPDATE(.n = 0);
     enum pawl_status st =
         pawl_options_take(&known, sizeof known, update, update->size, "struct pawl_llmcp35_update", err);
     if (st == PAWL_OK)
@@ -366,13 +366,14 @@ pawl_llmcp35_update(struct pawl_llmcp35_training *training, const struct pawl_ll
     if (st != PAWL_OK)
         return st;
 
-    /* Nothing fails from here on. The views have the arrays of each parameter in model order. */
+    /* Nothing fails from here on. An array given may be the one that it goes to. */
     for (size_t i = 0; i < state->n_parameters; i++) {
-        size_t bytes = state->parameters[i].n * sizeof(double);
-        const struct pawl_llmcp35_parameter *view = &state->views[i];
-        memmove(state->parameters[i].values, known.values[i], bytes);
-        memmove((double *)(uintptr_t)view->first, known.first[i], bytes);
-        memmove((double *)(uintptr_t)view->second, known.second[i], bytes);
+        struct lc_tensor *tensor = &state->parameters[i];
+        struct lc_moments *moments = pawl_lc_find_moments(state, tensor->name);
+        size_t bytes = tensor->n * sizeof(double);
+        memmove(tensor->values, known.values[i], bytes);
+        memmove(moments->first.values, known.first[i], bytes);
+        memmove(moments->second.values, known.second[i], bytes);
     }
     state->beta1_power = known.beta1_power;
     state->beta2_power = known.beta2_power;
