@@ -158,18 +158,39 @@ pawl_report_count(struct pawl_report *report, uint64_t files, uint64_t bytes)
     last_verdict(report)->bytes += bytes;
 }
 
-/* Insertion: few problems, and those of one file keep their order. */
-static void
+/* By file, those of one file in their order. Merges, as a directory can have a fault for each of a million names. False: memory. */
+static bool
 sort_problems(struct list *list)
 {
-    struct pawl_problem *problems = list->items;
-    for (size_t i = 1; i < list->n; i++) {
-        struct pawl_problem moved = problems[i];
-        size_t at = i;
-        for (; at > 0 && pawl_str_compare(problems[at - 1].file, moved.file) > 0; at--)
-            problems[at] = problems[at - 1];
-        problems[at] = moved;
+    struct pawl_problem *from = list->items;
+    size_t n = list->n;
+    size_t in_order = 1;
+    while (in_order < n && pawl_str_compare(from[in_order - 1].file, from[in_order].file) <= 0)
+        in_order++;
+    if (in_order >= n)
+        return true;
+    struct pawl_problem *spare = calloc(list->capacity, sizeof *spare);
+    if (spare == NULL)
+        return false;
+    struct pawl_problem *to = spare;
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t begin = 0; begin < n; begin += 2 * width) {
+            size_t a = begin;
+            size_t a_end = n - begin < width ? n : begin + width;
+            size_t b = a_end;
+            size_t b_end = n - a_end < width ? n : a_end + width;
+            for (size_t out = begin; out < b_end; out++) {
+                bool takes_a = a < a_end && (b == b_end || pawl_str_compare(from[a].file, from[b].file) <= 0);
+                to[out] = takes_a ? from[a++] : from[b++];
+            }
+        }
+        struct pawl_problem *swap = from;
+        from = to;
+        to = swap;
     }
+    free(to);
+    list->items = from;
+    return true;
 }
 
 void
@@ -178,7 +199,8 @@ pawl_report_end_verdict(struct pawl_report *report)
     if (report == NULL || !report->is_open)
         return;
     report->is_open = false;
-    sort_problems(&last_lists(report)->problems);
+    if (!sort_problems(&last_lists(report)->problems))
+        report->is_failed = true;
     show_lists(report);
 }
 

@@ -191,7 +191,10 @@ pawl_manifest_name_fault(struct pawl_str name)
         return "has a NUL";
     if (pawl_str_equal(name, PAWL_STR(PAWL_MANIFEST)))
         return "is the manifest's own";
+    size_t levels = 0;
     for (size_t begin = 0; begin <= name.len;) {
+        if (++levels > PAWL_NAME_LEVELS_MAX)
+            return "has more than 512 components";
         const char *slash = memchr(name.data + begin, '/', name.len - begin);
         size_t end = slash == NULL ? name.len : (size_t)(slash - name.data);
         struct pawl_str component = pawl_str_make(name.data + begin, end - begin);

@@ -47,7 +47,10 @@ enum pawl_tensor_file pawl_tensor_file_of_name(struct pawl_str name, struct pawl
 /* May a caller use this name for an attachment (config.json, tokenizer.json and generation_config.json are allowed too: *ret_is_known)? */
 enum pawl_status pawl_attachment_name_check(struct pawl_str name, bool *ret_is_known, struct pawl_error *err);
 
-/* Is it a valid name in a manifest: relative, no empty, "." or ".." component, no backslash, no NUL, not MANIFEST.json? */
+/* Components of a manifest's name: each one costs a directory that is opened for the file, and for those above it. */
+#define PAWL_NAME_LEVELS_MAX 512
+
+/* Is it a valid name in a manifest: relative, at most PAWL_NAME_LEVELS_MAX components, no empty, "." or ".." component, no backslash, no NUL, not MANIFEST.json? */
 bool pawl_manifest_name_is_valid(struct pawl_str name);
 /* What is wrong with it, as the end of a sentence that begins with "the name"; NULL when it is valid. */
 const char *pawl_manifest_name_fault(struct pawl_str name);

@@ -104,7 +104,14 @@ struct pawl_json_value {
     const struct pawl_json_value *first; /* of n, in a row */
 };
 
-/* A repeated key (escapes resolved) is PAWL_CORRUPT, "duplicate-key". Values live in the arena; strings are copied. */
+/* A value of a tree takes far more memory than the two bytes that it may take in a text ("0,"), so a text of n bytes may have
+ * PAWL_JSON_VALUES_FREE values and one for each PAWL_JSON_VALUE_BYTES: the tree then is at most about eleven times its text
+ * and 200 MB. What is printed here has 14 bytes and more for each value once there are a million. */
+#define PAWL_JSON_VALUES_FREE ((size_t)1 << 20)
+#define PAWL_JSON_VALUE_BYTES ((size_t)16)
+
+/* A repeated key (escapes resolved) is PAWL_CORRUPT, "duplicate-key"; too many values PAWL_LIMIT, "limit". Values live in
+ * the arena; strings are copied. */
 enum pawl_status pawl_json_parse(struct pawl_arena *arena, const void *text, size_t bytes, unsigned flags,
                                  const struct pawl_json_value **ret_value, struct pawl_error *err);
 /* The member of that name; NULL when there is none or `value` is no object. */

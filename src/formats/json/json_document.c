@@ -12,6 +12,8 @@ struct builder {
     struct pawl_json_value *stack;
     size_t n;
     size_t capacity;
+    size_t values; /* met so far */
+    size_t values_max;
     size_t begins[PAWL_JSON_DEPTH_MAX]; /* per open container: where its children begin on the stack */
     size_t depth;
 };
@@ -137,6 +139,9 @@ build(struct builder *builder, struct pawl_json_reader *reader, struct pawl_erro
         }
         struct pawl_json_value value = { .type = token.type, .offset = token.offset, .key = key, .text = text };
         key = pawl_str_make(NULL, 0);
+        if (builder->values++ == builder->values_max)
+            return pawl_fail_at(err, PAWL_LIMIT, "limit", token.offset, "more than %zu values in one document",
+                                builder->values_max);
         st = push(builder, &value, err);
         if (st != PAWL_OK)
             return st;
@@ -149,7 +154,7 @@ enum pawl_status
 pawl_json_parse(struct pawl_arena *arena, const void *text, size_t bytes, unsigned flags,
                 const struct pawl_json_value **ret_value, struct pawl_error *err)
 {
-    struct builder builder = { .arena = arena };
+    struct builder builder = { .arena = arena, .values_max = PAWL_JSON_VALUES_FREE + bytes / PAWL_JSON_VALUE_BYTES };
     struct pawl_json_reader reader;
     enum pawl_status st = pawl_json_begin(&reader, text, bytes, flags, err);
     if (st == PAWL_OK)
