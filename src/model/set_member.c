@@ -109,11 +109,13 @@ blob_ups(struct pawl_str text)
     return name_fault(text, true) == NULL ? ups : 0;
 }
 
-/* Open "<directory>/<folder of at>/<text>", a blob of a hub's cache: itself a regular file. */
+/* Open "<directory>/<folder of at>/<text>", a blob of a hub's cache: itself a regular file, in a directory that is no link, as
+ * the cache may have been unpacked from an archive with the model. */
 static enum pawl_status
 open_blob(struct pawl_file *file, const struct pawl_dir *dir, struct pawl_str at, struct pawl_str text, size_t ups,
           struct pawl_error *err)
 {
+    struct pawl_dir cache = PAWL_DIR_INIT;
     struct pawl_dir blobs = PAWL_DIR_INIT;
     struct pawl_dir snapshots = PAWL_DIR_INIT;
     struct pawl_buffer path = PAWL_BUFFER_INIT;
@@ -129,31 +131,26 @@ open_blob(struct pawl_file *file, const struct pawl_dir *dir, struct pawl_str at
     (void)pawl_buffer_add_char(&path, '/');
     (void)pawl_buffer_add(&path, at.data, folder);
     (void)pawl_buffer_add(&path, text.data, last - strlen("blobs/"));
-    size_t cache = path.len;
-
+    if (!pawl_buffer_terminate(&path)) {
+        st = pawl_fail_memory(err, path.len);
+        goto out;
+    }
+    st = pawl_dir_open_path(&cache, dir->os, path.data, err);
+    if (st != PAWL_OK)
+        goto out;
     if (ups > 2 + count_slashes(at)) { /* a model in a folder of its snapshot: the cache must look like one */
-        (void)pawl_buffer_add_z(&path, "snapshots");
-        if (!pawl_buffer_terminate(&path)) {
-            st = pawl_fail_memory(err, path.len);
-            goto out;
-        }
-        st = pawl_dir_open_path(&snapshots, dir->os, path.data, err);
+        st = pawl_dir_open_in(&snapshots, &cache, "snapshots", err);
         if (st != PAWL_OK) {
             if (!pawl_status_is_machine_fault(st))
                 st = refuse(err, at, "is a link that leaves the directory");
             goto out;
         }
-        path.len = cache;
     }
-    (void)pawl_buffer_add_z(&path, "blobs");
-    if (!pawl_buffer_terminate(&path)) {
-        st = pawl_fail_memory(err, path.len);
-        goto out;
-    }
-    st = pawl_dir_open_path(&blobs, dir->os, path.data, err);
+    st = pawl_dir_open_in(&blobs, &cache, "blobs", err);
     if (st == PAWL_OK)
         st = pawl_file_open_in(file, &blobs, text.data + last, 0, err);
 out:
+    pawl_dir_release(&cache);
     pawl_dir_release(&blobs);
     pawl_dir_release(&snapshots);
     pawl_buffer_release(&path);

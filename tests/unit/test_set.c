@@ -376,6 +376,18 @@ follows_links_into_a_hub_cache(void **state)
     assert_int_equal(unlink("evil/x/y/a.safetensors"), 0);
     assert_int_equal(symlink("../../blobs/../../blobs/d1", "evil/x/y/a.safetensors"), 0);
     assert_int_equal(open_index(&set, "evil/x/y", INDEX, &PLAIN, NULL, &err), PAWL_CORRUPT);
+    /* nor is the folder of the blobs a link: an archive could carry one to anywhere */
+    assert_int_equal(unlink("evil/x/y/a.safetensors"), 0);
+    assert_int_equal(unlink("evil/blobs/d1"), 0);
+    assert_int_equal(rmdir("evil/blobs"), 0);
+    assert_int_equal(symlink("../hub/blobs", "evil/blobs"), 0);
+    assert_int_equal(symlink("../../blobs/d1", "evil/x/y/a.safetensors"), 0);
+    assert_int_equal(open_index(&set, "evil/x/y", INDEX, &PLAIN, NULL, &err), PAWL_CORRUPT);
+    assert_int_equal(unlink("evil/blobs"), 0);
+    assert_int_equal(mkdir("evil/blobs", 0777), 0);
+    copy_file("hub/blobs/d1", "evil/blobs/d1");
+    assert_int_equal(open_index(&set, "evil/x/y", INDEX, &PLAIN, NULL, &err), PAWL_OK);
+    pawl_set_release(&set);
 }
 
 /* Goal: files beside the shards are named, and a stale index with both sets: case 74. */
