@@ -18,6 +18,9 @@ pawl_shard_path(struct pawl_str path, char **ret_path, struct pawl_error *err)
     return PAWL_OK;
 }
 
+/* Read at a time when all ids are looked at: they stay in a core's cache between the two. */
+#define SCAN_BYTES ((size_t)256 << 10)
+
 /* Let the system read pages in, so that a file which was cut is a status. */
 static enum pawl_status
 populate(const struct pawl_shard *shard, uint64_t from, uint64_t n, struct pawl_error *err)
@@ -57,21 +60,25 @@ id_bytes(const struct pawl_shard *shard, uint64_t at)
     return shard->map.data + PAWL_SHARD_HEADER_BYTES + at * shard->info.width;
 }
 
+/* By reads, not through the mapping: all ids are looked at, which takes long enough for the file to be cut meanwhile, and a
+ * touch of what is gone would end the program. */
 static enum pawl_status
-scan(const struct pawl_shard *shard, uint64_t vocabulary, struct pawl_error *err)
+scan(const struct pawl_file *file, const struct pawl_shard_info *info, uint64_t vocabulary, struct pawl_error *err)
 {
-    const uint64_t step = PAWL_SHARD_TOUCH_BYTES_MAX / shard->info.width;
-    for (uint64_t at = 0; at < shard->info.ids; at += step) {
-        uint64_t n = shard->info.ids - at < step ? shard->info.ids - at : step;
-        enum pawl_status st = populate(shard, at, n, err);
+    const uint64_t step = SCAN_BYTES / info->width;
+    unsigned char *ids = malloc(SCAN_BYTES);
+    enum pawl_status st = ids == NULL ? pawl_fail_memory(err, SCAN_BYTES) : PAWL_OK;
+    for (uint64_t at = 0; st == PAWL_OK && at < info->ids; at += step) {
+        uint64_t n = info->ids - at < step ? info->ids - at : step;
+        st = pawl_file_read(file, PAWL_SHARD_HEADER_BYTES + at * info->width, ids, (size_t)(n * info->width), err);
         if (st != PAWL_OK)
-            return st;
-        const void *ids = id_bytes(shard, at);
-        uint64_t bad = pawl_shard_find_beyond(ids, shard->info.width, n, vocabulary);
+            break;
+        uint64_t bad = pawl_shard_find_beyond(ids, info->width, n, vocabulary);
         if (bad != n)
-            return pawl_shard_fail_id(err, ids, shard->info.width, bad, at, vocabulary);
+            st = pawl_shard_fail_id(err, ids, info->width, bad, at, vocabulary);
     }
-    return PAWL_OK;
+    free(ids);
+    return st;
 }
 
 enum pawl_status
@@ -116,7 +123,7 @@ pawl_shard_open(struct pawl_str path, const struct pawl_shard_options *options, 
 
     uint64_t vocabulary = pawl_shard_vocabulary(&shard->info, opt.vocabulary);
     if (vocabulary != 0 && opt.trust_ids == 0) {
-        st = scan(shard, vocabulary, err);
+        st = scan(&file, &shard->info, vocabulary, err);
         if (st != PAWL_OK)
             goto out;
     }

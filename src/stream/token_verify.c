@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include "formats/json/name_table.h"
 #include "formats/tokens/shard.h"
 #include "pawl/digest.h"
 #include "stream/shard_file.h"
@@ -76,12 +77,22 @@ examine(const struct pawl_token_files *files, size_t i, struct pawl_str path, ui
     return pawl_fail(err, PAWL_CORRUPT, "hash", "sha256 is %s, %s lists %s", found, PAWL_TOKEN_MANIFEST_NAME, listed);
 }
 
+/* Files of a set have names of their own: nothing is told twice. */
+static size_t
+first_of_two(void *context, size_t a, size_t b)
+{
+    (void)context;
+    return a < b ? a : b;
+}
+
 /* Shards in the directory that no row lists. */
 static enum pawl_status
 warn_unlisted(const struct pawl_str *listed, size_t n, struct pawl_report *report, struct pawl_error *err)
 {
     struct pawl_dir dir = PAWL_DIR_INIT;
     struct pawl_dir_list list = { NULL, 0 };
+    struct pawl_name_table table = PAWL_NAME_TABLE_INIT;
+    struct pawl_str *names = calloc(n, sizeof *names);
     char *name = NULL;
     struct pawl_str parent = pawl_str_make(listed[0].data, listed[0].len - last_component(listed[0]).len);
     enum pawl_status st = pawl_shard_path(parent.len != 0 ? parent : PAWL_STR("."), &name, err);
@@ -89,15 +100,20 @@ warn_unlisted(const struct pawl_str *listed, size_t n, struct pawl_report *repor
         st = pawl_dir_open_path(&dir, pawl_os_posix(), name, err);
     if (st == PAWL_OK)
         st = pawl_dir_list(&dir, &list, err);
+    if (st == PAWL_OK && names == NULL)
+        st = pawl_fail_memory(err, n * sizeof *names);
+    for (size_t k = 0; st == PAWL_OK && k < n; k++)
+        names[k] = last_component(listed[k]);
+    if (st == PAWL_OK)
+        st = pawl_name_table_build(&table, names, sizeof *names, n, first_of_two, NULL, err);
     for (size_t i = 0; st == PAWL_OK && i < list.n; i++) {
         struct pawl_str entry = pawl_str_z(list.entries[i].name);
-        bool is_listed = !pawl_token_is_file_name(entry);
-        for (size_t k = 0; k < n && !is_listed; k++)
-            is_listed = pawl_str_equal(last_component(listed[k]), entry);
-        if (!is_listed)
+        if (pawl_token_is_file_name(entry) && pawl_name_table_find(&table, entry) == PAWL_NAME_TABLE_NONE)
             pawl_report_warning(report, "unlisted-file", entry, "%s does not list this shard",
                                 PAWL_TOKEN_MANIFEST_NAME);
     }
+    pawl_name_table_release(&table);
+    free(names);
     pawl_dir_list_release(&list);
     pawl_dir_release(&dir);
     free(name);
