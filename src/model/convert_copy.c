@@ -9,7 +9,7 @@
  */
 #include <signal.h>
 #include <stdlib.h>
-#include "model/convert.h"
+#include "model/convert_model.h"
 #include "os/memory.h"
 
 /* Blocks end where the writer's buffer would in the file: all but the first are written from where they are, past the cache. */

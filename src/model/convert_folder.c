@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "model/convert.h"
+#include "model/convert_model.h"
 #include "model/index.h"
 #include "os/path.h"
 

@@ -1,6 +1,6 @@
 /* What a conversion writes: which names stay, what they are called, who is whose alias, which metadata, which files. */
 #include <stdlib.h>
-#include "model/convert.h"
+#include "model/convert_model.h"
 
 /* A name of the input: a tensor's, or an alias of one. */
 struct entry {

@@ -4,7 +4,7 @@
 
 #include "unit/model_tools.h"
 
-#include "model/convert.h"
+#include "model/convert_model.h"
 
 static struct pawl_error err;
 

@@ -2,7 +2,7 @@
 #include "unit/os_fixture.h"
 
 #include "formats/safetensors/safetensors.h"
-#include "model/convert.h"
+#include "model/convert_model.h"
 #include "sim/simdisk.h"
 
 #define OPS_MAX 400

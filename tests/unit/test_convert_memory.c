@@ -1,6 +1,6 @@
 /* Rewriting models when memory fails: every allocation, once. */
 #include "unit/model_tools.h"
-#include "model/convert.h"
+#include "model/convert_model.h"
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t each);

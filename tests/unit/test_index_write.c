@@ -1,7 +1,7 @@
 /* Making an index anew: from the shards alone, checked, telling what changed. */
 #include "unit/model_tools.h"
 
-#include "model/convert.h"
+#include "model/convert_model.h"
 
 static struct pawl_error err;
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "base/options.h"
-#include "model/convert.h"
+#include "model/convert_model.h"
 
 /* ---- the account ---- */
 

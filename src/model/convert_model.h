@@ -1,7 +1,7 @@
-/* model/convert.h: the parts of rewriting a model: what is written (convert_plan.c), its bytes (convert_copy.c), a set in a directory
+/* model/convert_model.h: the parts of rewriting a model: what is written (convert_plan.c), its bytes (convert_copy.c), a set in a directory
  * (convert_folder.c), the whole (convert.c). */
-#ifndef PAWL_MODEL_CONVERT_H
-#define PAWL_MODEL_CONVERT_H
+#ifndef PAWL_MODEL_CONVERT_MODEL_H
+#define PAWL_MODEL_CONVERT_MODEL_H
 
 #include <pthread.h>
 #include "model/model.h"
