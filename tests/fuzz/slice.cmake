@@ -1,0 +1,1 @@
+pawl_fuzz_target(slice SOURCES fuzz/fuzz_slice.c)
