@@ -156,8 +156,8 @@ run_copy(const struct arguments *arguments, struct output *out)
     signals_restore();
     size_t n = 0;
     const struct pawl_verdict *verdicts = report == NULL ? NULL : pawl_report_verdicts(report, &n);
-    if (st == PAWL_OK && out->is_json) {
-        const struct pawl_verdict *copy = &verdicts[n - 1];
+    const struct pawl_verdict *copy = verdicts == NULL || n == 0 ? NULL : &verdicts[n - 1];
+    if (st == PAWL_OK && copy != NULL && out->is_json) {
         pawl_json_add_object(out->json);
         json_bool(out->json, "ok", true);
         json_text_z(out->json, "from", step);
@@ -165,8 +165,8 @@ run_copy(const struct arguments *arguments, struct output *out)
         json_u64(out->json, "files", copy->files);
         json_u64(out->json, "bytes", copy->bytes);
         pawl_json_end_object(out->json);
-    } else if (st == PAWL_OK) {
-        (void)printf("%s\n", verdicts[n - 1].name); /* as it is: for $(...) */
+    } else if (st == PAWL_OK && copy != NULL) {
+        (void)printf("%s\n", copy->name); /* as it is: for $(...) */
     } else if (!out->is_json) {
         talk_report(&out->talk, report);
     }

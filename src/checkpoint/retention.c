@@ -341,7 +341,7 @@ enum pawl_status
 pawl_ckpt_prune_os(const struct pawl_os *os, struct pawl_str path, const struct pawl_prune_options *options,
                    struct pawl_report **ret_report, struct pawl_error *err)
 {
-    struct pawl_prune_options known;
+    struct pawl_prune_options known = { .size = sizeof known };
     struct pawl_retention_policy policy;
     struct pawl_dir root = PAWL_DIR_INIT;
     struct pawl_report *report = NULL;

@@ -8,6 +8,7 @@
 #include "checkpoint/reading.h"
 #include "checkpoint/root.h"
 #include "checkpoint/run.h"
+#include "pawl/digest.h"
 
 /* Pauses grow from the first to the second: a step that is about to be done is met soon, and a root of a day is not hammered. */
 #define PAUSE_FIRST_NS ((uint64_t)20 * 1000 * 1000)
@@ -21,21 +22,13 @@ struct look {
     bool may_have_one; /* a step newer than the one that was named is there */
 };
 
-static void
-mix(struct look *look, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        look->sum = (look->sum ^ at[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-}
-
 /* The names and LATEST alone; a save that replaces a step writes a new LATEST. */
 static enum pawl_status
 look_at(const struct pawl_os *os, const char *path, int64_t newer_than, struct look *ret, struct pawl_error *err)
 {
     struct pawl_dir root = PAWL_DIR_INIT;
     struct pawl_dir_list list = { NULL, 0 };
-    struct pawl_os_stat latest;
+    struct pawl_os_stat latest = { .bytes = 0 };
     struct look look = { UINT64_C(0xcbf29ce484222325), false };
     enum pawl_status st = pawl_dir_open_path(&root, os, path, err);
     if (st == PAWL_OK)
@@ -45,12 +38,12 @@ look_at(const struct pawl_os *os, const char *path, int64_t newer_than, struct l
         enum pawl_root_entry kind = pawl_entry_of_name(pawl_str_z(list.entries[i].name), &step);
         if (kind != PAWL_ENTRY_STEP && kind != PAWL_ENTRY_PREV)
             continue;
-        mix(&look, list.entries[i].name, strlen(list.entries[i].name) + 1);
+        look.sum = pawl_fnv1a(look.sum, list.entries[i].name, strlen(list.entries[i].name) + 1);
         look.may_have_one = look.may_have_one || step > newer_than;
     }
     if (st == PAWL_OK && pawl_dir_stat(&root, PAWL_LATEST, &latest, NULL) == PAWL_OK) {
         const uint64_t words[] = { latest.inode, (uint64_t)latest.mtime_ns, latest.bytes };
-        mix(&look, words, sizeof words);
+        look.sum = pawl_fnv1a(look.sum, words, sizeof words);
     }
     pawl_dir_list_release(&list);
     pawl_dir_release(&root);

@@ -1,0 +1,1 @@
+pawl_fuzz_target(pins SOURCES fuzz/fuzz_pins.c)
