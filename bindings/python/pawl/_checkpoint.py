@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -51,7 +52,7 @@ def step_name(step: int) -> str:
 
 
 def check_step(step: int) -> int:
-    number = step.__index__()
+    number = operator.index(step)
     if not 0 <= number <= _COUNT_MAX:
         raise ArgumentError(f"the step is {number}, expected 0 ... 2^63-1", code="argument")
     return number
@@ -60,9 +61,10 @@ def check_step(step: int) -> int:
 def check_keep(keep: int | None, what: str = "keep") -> int:
     if keep is None:
         return 0
-    if keep.__index__() < 1:
+    number = operator.index(keep)
+    if number < 1:
         raise ArgumentError(f"{what} is {keep}, expected 1 or more", code="argument")
-    return keep.__index__()
+    return number
 
 
 def check_keep_best(best: KeepBest | None) -> list[tuple[str, bool, int]]:
@@ -126,7 +128,7 @@ def tensors_of_state(mapping: Mapping[str, Any]) -> list[Any]:
 def _count(value: Any, what: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ArgumentError(f"{what} is {value!r}, expected an integer", code="argument")
-    number: int = value.__index__()
+    number: int = operator.index(value)
     if not 0 <= number <= _COUNT_MAX:
         raise ArgumentError(f"{what} is {number}, expected 0 ... 2^63-1", code="argument")
     return number
@@ -194,7 +196,7 @@ def _describe_rng(rng: Rng | None) -> list[tuple[str | None, int, int, float | N
         words_of = given.state() if hasattr(given, "state") else given
         if not isinstance(words_of, tuple | list) or len(words_of) != 2:
             raise ArgumentError(f"rng: the state is {words_of!r}, expected (state, inc)", code="argument")
-        out = [(None, words_of[0].__index__(), words_of[1].__index__(), getattr(given, "spare", None))]
+        out = [(None, operator.index(words_of[0]), operator.index(words_of[1]), getattr(given, "spare", None))]
     for name, state, inc, _ in out:
         if not (0 <= state < 2**64 and 0 <= inc < 2**64):
             raise ArgumentError("rng: the words of a generator are 0 ... 2^64-1", code="argument")
@@ -463,8 +465,9 @@ class Checkpoint:
         self.config_bytes: bytes | None = ckpt.file("config.json") if "config.json" in info["files"] else None
         self.attachments = Attachments(ckpt, info["files"])
         self.skipped = [
-            Skipped(self.path.parent / name, problems(listed)) for name, _, is_ok, listed, _, _, _ in report[0] if not is_ok
+            Skipped(self.path.parent / name, problems(listed)) for name, _, is_ok, listed, _, _, _ in report[0] if not is_ok and name != self.path.name
         ]
+        self._own = [problem for name, _, _, listed, _, _, _ in report[0] if name == self.path.name for problem in problems(listed)]
         self.ignored = [self.path.parent / name for name in report[1]["ignored"]]
 
     @property
@@ -615,14 +618,29 @@ def load_checkpoint(
     number = None if step is None else check_step(step)
     ckpt, report = _pawl.open_ckpt(root, number, trust == "size-only", weights_only)
     checkpoint = Checkpoint(ckpt, report, weights_only=weights_only, copy=copy)
-    for path, reasons in checkpoint.skipped:
-        why = "; ".join(f"{reason.file}: {reason.code}" if reason.file else reason.message for reason in reasons)
-        warnings.warn(f"{path} was skipped: {why}", Warning, stacklevel=2)
-    for path in checkpoint.ignored:
-        warnings.warn(f"{path} is newer than LATEST and was ignored: it was never declared done", Warning, stacklevel=2)
-    for problem in problems(report[2]):
-        warnings.warn(f"{checkpoint.path}: {problem.message}", Warning, stacklevel=2)
+    said = [f"{path} was skipped: {_why(reasons)}" for path, reasons in checkpoint.skipped]
+    if checkpoint._own:
+        said.append(f"{checkpoint.path} is not complete: {_why(checkpoint._own)}")
+    said += [f"{path} is newer than LATEST and was ignored: it was never declared done" for path in checkpoint.ignored]
+    said += [f"{checkpoint.path}: {problem.message}" for problem in problems(report[2])]
+    for text in said:
+        warnings.warn(text, Warning, stacklevel=caller_level())
     return checkpoint
+
+
+def _why(reasons: list[Problem]) -> str:
+    return "; ".join(f"{reason.file}: {reason.code}" if reason.file else reason.message for reason in reasons)
+
+
+def caller_level() -> int:
+    """The stacklevel at which a warning names the user's line: the first frame outside the package."""
+    import sys
+
+    level, frame = 1, sys._getframe(1)
+    folder = os.path.dirname(__file__)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == folder:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def latest_checkpoint(

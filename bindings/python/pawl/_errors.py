@@ -229,7 +229,7 @@ def make(
         error = MemoryError(message)
     elif status == "wrong-process":
         error = RuntimeError(message)
-    elif status in _CLASSES:
+    elif status in _CLASSES and not (status == "no-file" and errno not in (0, 2)):
         cls = _CLASSES[status]
         reasons = reasons_of(found[0]) if isinstance(found, tuple) else []
         more: dict[str, Any] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Collection, Mapping
 from types import EllipsisType, TracebackType
@@ -428,7 +429,7 @@ def _axis(item: Any) -> Any:
     if item is Ellipsis:
         return None
     if isinstance(item, slice):
-        step = 1 if item.step is None else item.step.__index__()
+        step = 1 if item.step is None else operator.index(item.step)
         if step == 0:
             raise ArgumentError("the step of a slice is 0", code="argument")
         return (_bound(item.start), _bound(item.stop), step)
@@ -441,7 +442,7 @@ def _bound(value: Any) -> int | None:
     """An index within 64 bits: what lies beyond is beyond every axis all the same."""
     if value is None:
         return None
-    n: int = value.__index__()
+    n: int = operator.index(value)
     return max(-(2**62), min(2**62, n))
 
 

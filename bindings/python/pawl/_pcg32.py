@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import MutableSequence
 from typing import Any, SupportsIndex
 
@@ -58,7 +59,7 @@ class PCG32(_pawl.PCG32):
         >>> rng.set_state(at); rng.next_u32() == first
         True
         """
-        word, inc = (value.__index__() for value in state)
+        word, inc = (operator.index(value) for value in state)
         if not (0 <= word <= _WORD and 0 <= inc <= _WORD):
             raise ArgumentError("the words of a generator are 0 ... 2^64-1", code="argument")
         if inc % 2 == 0:

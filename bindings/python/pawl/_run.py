@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _failpoints, _pawl
 from ._checkpoint import (
-    Checkpoint, KeepBest, Model, Rng, Trust, check_keep, check_keep_best, check_metrics, check_profile, check_step, describe,
+    Checkpoint, KeepBest, Model, Rng, Trust, caller_level, check_keep, check_keep_best, check_metrics, check_profile, check_step, describe,
     latest_checkpoint, load_checkpoint, step_name, verify_step,
 )  # fmt: skip
 from ._errors import ArgumentError, Problem, Warning, problems
@@ -77,7 +77,7 @@ class Run:
 
     def _warn(self, said: list[tuple[str, str, str | None]]) -> None:
         for _, message, file in said:
-            warnings.warn(f"{self.root}{'' if file is None else f'/{file}'}: {message}", Warning, stacklevel=4)
+            warnings.warn(f"{self.root}{'' if file is None else f'/{file}'}: {message}", Warning, stacklevel=caller_level())
 
     def _entered(self) -> _pawl.Run:
         """The open run, in the process that opened it. Looked at before the lock, which a fork may have left held."""
@@ -172,7 +172,7 @@ class Run:
 
     def repair(self) -> list[Path]:
         """Rename every broken step to step-N.bad, so that no load looks at it again; their new paths. The lock as in ``prune``."""
-        return self._unlocked(lambda: _pawl.repair(self.root), "quarantined")
+        return [path.with_name(f"{path.name}.bad") for path in self._unlocked(lambda: _pawl.repair(self.root), "quarantined")]
 
     def _unlocked(self, call: Callable[[], Any], which: str) -> list[Path]:
         self._entered()
@@ -184,7 +184,7 @@ class Run:
             finally:
                 self._run = self._open()
         for problem in problems(report[2]):
-            warnings.warn(f"{self.root}: {problem.message}", Warning, stacklevel=3)
+            warnings.warn(f"{self.root}: {problem.message}", Warning, stacklevel=caller_level())
         return [self.root / name for name in report[1][which]]
 
     def pin(self, step: int) -> None:

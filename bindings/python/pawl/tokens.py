@@ -12,11 +12,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -46,17 +47,25 @@ class ShardHeader(NamedTuple):
 class Generator(Protocol):
     """A generator of the caller's: ``below(n)`` gives an integer of [0, n); ``state()`` anything that ``set_state`` takes back."""
 
-    def below(self, n: int, /) -> int: ...
-    def state(self) -> Any: ...
-    def set_state(self, state: Any, /) -> None: ...
+    def below(self, n: int, /) -> int:
+        """A uniform integer of [0, n)."""
+        ...
+
+    def state(self) -> Any:
+        """Where it stands; any value."""
+        ...
+
+    def set_state(self, state: Any, /) -> None:
+        """Go where ``state()`` said."""
+        ...
 
 
 def _vocabulary(vocab_size: int | None) -> int:
     if vocab_size is None:
         return 0
-    if not 1 <= vocab_size.__index__() <= _MAX:
+    if not 1 <= operator.index(vocab_size) <= _MAX:
         raise ArgumentError(f"vocab_size is {vocab_size}, expected 1 or more", code="argument")
-    return vocab_size.__index__()
+    return operator.index(vocab_size)
 
 
 def read_header(path: StrPath) -> ShardHeader:
@@ -189,7 +198,7 @@ class TokenStream:
     ) -> None:
         if isinstance(shards, str | bytes | os.PathLike):
             raise ArgumentError("shards is one path, expected a list of paths", code="argument")
-        self._seq_len, self._batch = seq_len.__index__(), batch.__index__()
+        self._seq_len, self._batch = operator.index(seq_len), operator.index(batch)
         if self._seq_len < 1 or self._batch < 1:
             raise ArgumentError(f"seq_len is {seq_len} and batch {batch}, expected 1 or more", code="argument")
         self._dtype = np.dtype(dtype)
@@ -205,8 +214,8 @@ class TokenStream:
         if isinstance(rng, PCG32):
             self._rng = _copied(rng)
             self._stream = _pawl.open_stream(self._paths, self._seq_len, self._batch, 0, rng, vocabulary, not check_ids)
-        elif hasattr(rng, "__index__"):
-            self._seed = rng.__index__()
+        elif isinstance(rng, SupportsIndex):
+            self._seed = operator.index(rng)
             if not 0 <= self._seed <= _MAX:
                 raise ArgumentError(f"the seed is {rng}, expected 0 ... 2^64-1", code="argument")
             self._stream = _pawl.open_stream(self._paths, self._seq_len, self._batch, self._seed, None, vocabulary, not check_ids)
@@ -261,7 +270,7 @@ class TokenStream:
             self._foreign.restore(shard, offset, cursor["rng"])
             return
         assert self._stream is not None
-        state, inc = (word.__index__() for word in cursor["rng"])
+        state, inc = (operator.index(word) for word in cursor["rng"])
         if not (0 <= state <= _MAX and 0 <= inc <= _MAX):
             raise ArgumentError("the words of a generator are 0 ... 2^64-1", code="argument")
         self._stream.restore(shard, offset, state, inc)
@@ -293,7 +302,7 @@ def _remake(arguments: tuple[Any, ...], cursor: dict[str, Any]) -> TokenStream:
 
 
 def _place(value: Any, what: str) -> int:
-    number: int = value.__index__()
+    number: int = operator.index(value)
     if not 0 <= number <= _MAX:
         raise ArgumentError(f"the cursor's {what} is {number}, expected 0 or more", code="argument")
     return number

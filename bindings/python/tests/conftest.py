@@ -62,7 +62,12 @@ def python(folder: pathlib.Path):
     return run
 
 
-def entries(root: os.PathLike[str] | str) -> list[str]:
+@pytest.fixture
+def entries():
     """Every name under a folder, with the bytes of its files: what must not have changed."""
-    root = pathlib.Path(root)
-    return sorted(f"{path.relative_to(root)} {path.read_bytes() if path.is_file() else ''}" for path in root.rglob("*"))
+
+    def look(root: os.PathLike[str] | str) -> list[str]:
+        top = pathlib.Path(root)
+        return sorted(f"{path.relative_to(top)} {path.read_bytes() if path.is_file() else ''}" for path in top.rglob("*"))
+
+    return look

@@ -15,7 +15,6 @@ import pytest
 
 import pawl
 import pawl.numpy
-from conftest import entries
 from pawl import OptimizerState
 
 
@@ -52,7 +51,7 @@ def test_everything_comes_back():
             assert a.tobytes() == b.tobytes()
 
 
-def test_saves_are_byte_identical():
+def test_saves_are_byte_identical(entries):
     for root in ("a", "b"):
         pawl.save_checkpoint(root, 5, model(), rng=(1, 3), config={"x": [1.0, None]}, attachments={"t": {"k": np.arange(3)}})
     assert entries("a") == entries("b")
@@ -82,7 +81,7 @@ def random_tree(rng: random.Random, depth: int = 0):
         lambda: None, lambda: rng.random() < 0.5, lambda: rng.randint(-5, 5), lambda: rng.getrandbits(rng.choice([3, 63, 64, 200, 20000])),
         lambda: -rng.getrandbits(70), lambda: rng.random(), lambda: rng.choice([math.inf, -math.inf, -0.0, 1e-320, 1e22]), lambda: "té\n\0$",
         lambda: np.float32(rng.random()), lambda: np.int8(rng.randint(-9, 9)), lambda: np.bool_(True),
-        lambda: np.arange(rng.randint(0, 4), dtype=rng.choice(["f4", "i8", ">u2", "?"])), lambda: np.array(rng.random()),
+        lambda: np.arange(rng.randint(0, 4)).astype(rng.choice(["f4", "i8", ">u2", "?"])), lambda: np.array(rng.random()),
     ]  # fmt: skip
     if depth > 4 or rng.random() < 0.4:
         return rng.choice(leaves)()
@@ -102,7 +101,7 @@ def same(a, b) -> bool:
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, np.ndarray | np.generic):
-        return a.dtype.newbyteorder("=") == b.dtype and a.shape == b.shape and (a == b).all()
+        return a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and a.shape == b.shape and (a == b).all()
     if isinstance(a, float):
         return np.float64(a).tobytes() == np.float64(b).tobytes()
     return a == b
@@ -171,7 +170,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=[f"{i}-{next(iter(b))}" for i, b in enumerate(BAD)])
-def test_refusals_leave_the_root_untouched(folder, bad):
+def test_refusals_leave_the_root_untouched(folder, entries, bad):
     """Goal: after an ArgumentError there is no root where there was none, and the same bytes where there was one."""
     for root in ("new/deep/root", "old"):
         if root == "old":
@@ -206,8 +205,14 @@ def test_a_damaged_step_is_passed_over_and_said():
         f.seek(-1, 2)
         f.write(b"\xff")
     (pawl.load_checkpoint("r", 2).path / "stray").write_text("x")
-    with pytest.warns(pawl.Warning, match="step-000003 was skipped: model.safetensors: hash"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         c = pawl.load_checkpoint("r")
+    assert [str(w.message) for w in caught][:2] == [
+        "r/step-000003 was skipped: model.safetensors: hash",
+        "r/step-000002 was skipped: stray: unlisted-file",
+    ]
+    assert {w.category for w in caught} == {pawl.Warning} and {w.filename for w in caught} == {__file__}
     assert c.step == 1 and [(s.path.name, [(r.code, r.file) for r in s.reasons]) for s in c.skipped] == [
         ("step-000003", [("hash", "model.safetensors")]),
         ("step-000002", [("unlisted-file", "stray")]),
@@ -237,8 +242,11 @@ def test_steps_newer_than_latest_are_ignored_and_said(folder):
 def test_weights_come_out_of_a_step_with_a_damaged_optimizer(folder):
     pawl.save_checkpoint("r", 1, {"w": np.ones(4)}, OptimizerState("sgd", {"w.m": np.ones(4)}))
     (folder / "r/step-000001/optimizer.safetensors").write_bytes(b"gone")
-    c = pawl.load_checkpoint("r", weights_only=True)
-    assert not c.complete and c.model["w"].tolist() == [1, 1, 1, 1] and c.optimizer is None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        c = pawl.load_checkpoint("r", weights_only=True)
+    assert str(caught[0].message) == "r/step-000001 is not complete: optimizer.safetensors: size"
+    assert c.skipped == [] and not c.complete and c.model["w"].tolist() == [1, 1, 1, 1] and c.optimizer is None
     with pytest.raises(pawl.NoneCompleteError):
         pawl.load_checkpoint("r")
 
