@@ -29,7 +29,7 @@ look_at(const struct pawl_os *os, const char *path, int64_t newer_than, struct l
     struct pawl_dir root = PAWL_DIR_INIT;
     struct pawl_dir_list list = { NULL, 0 };
     struct pawl_os_stat latest = { .bytes = 0 };
-    struct look look = { UINT64_C(0xcbf29ce484222325), false };
+    struct look look = { PAWL_FNV1A_BASIS, false };
     enum pawl_status st = pawl_dir_open_path(&root, os, path, err);
     if (st == PAWL_OK)
         st = pawl_dir_list(&root, &list, err);
