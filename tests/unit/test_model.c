@@ -114,8 +114,7 @@ reads_maps_and_decodes(void **state)
     assert_int_equal(pawl_model_read(model, find(model, "y"), PAWL_F32, values, 4, &err), PAWL_ARGUMENT);
     assert_string_equal(err.message, "tensor 'y': F32 takes 8 bytes, the caller's memory has 4");
     assert_int_equal(pawl_model_read(model, find(model, "z"), PAWL_F32, values, 4, &err), PAWL_ARGUMENT);
-    assert_string_equal(err.message,
-                        "tensor 'z': U8 can't be read as F32: as it is, or a float as another float");
+    assert_string_equal(err.message, "tensor 'z': U8 can't be read as F32: as it is, or a float as another float");
     assert_int_equal(pawl_model_read(model, find(model, "x"), PAWL_I32, values, 8, &err), PAWL_ARGUMENT);
     assert_int_equal(pawl_model_read(model, find(model, "y"), PAWL_F32, (char *)values + 1, 8, &err), PAWL_ARGUMENT);
     struct pawl_tensor_info other = *find(model, "x");
@@ -151,8 +150,8 @@ decodes_every_dtype(void **state)
         enum pawl_status st = pawl_model_read(model, t, PAWL_F32, got, count * sizeof *got, NULL);
         assert_int_equal(st, can ? PAWL_OK : PAWL_ARGUMENT);
         if (can && t->dtype != PAWL_F32) {
-            assert_int_equal(
-                pawl_cast(t->dtype, raw, count, PAWL_F32, PAWL_OVERFLOW_FORMAT, want, NULL, NULL), PAWL_OK);
+            assert_int_equal(pawl_cast(t->dtype, raw, count, PAWL_F32, PAWL_OVERFLOW_FORMAT, want, NULL, NULL),
+                             PAWL_OK);
             if (t->dtype != PAWL_F64)
                 assert_int_equal(pawl_decode_f32(t->dtype, raw, count, want, NULL), PAWL_OK);
             assert_memory_equal(got, want, count * sizeof *got);
