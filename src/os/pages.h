@@ -1,6 +1,6 @@
-/* os/memory.h: large blocks of memory. */
-#ifndef PAWL_OS_MEMORY_H
-#define PAWL_OS_MEMORY_H
+/* os/pages.h: large blocks of memory. */
+#ifndef PAWL_OS_PAGES_H
+#define PAWL_OS_PAGES_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "os/memory.h"
+#include "os/pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>
