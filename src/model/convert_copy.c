@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "model/convert_model.h"
-#include "os/memory.h"
+#include "os/pages.h"
 
 /* Blocks end where the writer's buffer would in the file: all but the first are written from where they are, past the cache. */
 #define BLOCK_BYTES PAWL_DIRECT_BYTES

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/checked.h"
-#include "os/memory.h"
+#include "os/pages.h"
 #include "os/path.h"
 
 /* Small spans are gathered to this, and large ones cut to it, so that a tap's bytes are still in the cache when they
