@@ -8,6 +8,7 @@
 #ifndef PAWL_CHECKPOINT_PARTS_H
 #define PAWL_CHECKPOINT_PARTS_H
 
+#include <stdatomic.h>
 #include "checkpoint/documents.h"
 #include "checkpoint/state.h"
 #include "model/set.h"
@@ -16,6 +17,11 @@ struct pawl_part {
     const char *name;
     uint64_t bytes;   /* of the file: known before it is written */
     const void *text; /* a document; NULL when it is a file of tensors */
+    /*
+     * All bytes of a file of tensors, header and padding included, as a snapshot left them: 2 MiB aligned, zeros behind them up to a
+     * multiple of 4096, so that they can be written as they lie. NULL: they are read from the tensors.
+     */
+    const void *image;
     const struct pawl_split_file *file;
     const struct pawl_tensor *const *tensors; /* by the numbers in file->items */
 };
@@ -52,13 +58,25 @@ struct pawl_parts_options {
  */
 enum pawl_status pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state,
                                  const struct pawl_parts_options *options, struct pawl_error *err);
+/*
+ * Make the parts the save's own: copy what they borrow from the state, the files that go along and, with_tensors, what describes the tensors
+ * (after a snapshot nobody asks for that), so that the state's lock can be let go. Only the tensors' memory and the contexts of sources are
+ * still the caller's. After a failure release them.
+ */
+enum pawl_status pawl_parts_own(struct pawl_parts *parts, bool with_tensors, struct pawl_error *err);
 void pawl_parts_release(struct pawl_parts *parts); /* fine on a zeroed one */
+
+/* What a save spends its time on, in nanoseconds of all its threads together. */
+struct pawl_save_times {
+    atomic_uint_fast64_t hash, write, sync;
+};
 
 /* How far a save has come, and who wants to know. */
 struct pawl_meter {
     int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* NULL: nobody */
     void *context;
     uint64_t done, told, total;
+    struct pawl_save_times *times; /* NULL: nobody */
 };
 
 /*

@@ -232,7 +232,7 @@ save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, const 
     (void)pthread_mutex_lock(&state->lock);
     enum pawl_status st = pawl_parts_plan(&parts, state, &options, err);
     if (st == PAWL_OK) {
-        st = pawl_save_parts(run, &parts, step, err);
+        st = pawl_save_parts(run, &parts, step, NULL, err);
         pawl_parts_release(&parts);
     } else {
         st = pawl_context(err, st, "save step %" PRId64, step);

@@ -45,6 +45,7 @@ struct save {
     struct pawl_manifest manifest;
     struct pawl_buffer text; /* of the manifest */
     struct pawl_meter meter;
+    const struct pawl_save_watch *watch; /* NULL: nobody */
 };
 
 static void
@@ -175,6 +176,8 @@ write_files(struct save *save, struct pawl_error *err)
         if (st == PAWL_OK)
             st = pass_failpoint(save, "save/after-file", err);
     }
+    if (st == PAWL_OK && save->watch != NULL)
+        save->watch->released(save->watch->context);
     if (st == PAWL_OK)
         st = pass_failpoint(save, "save/before-manifest", err);
     if (st == PAWL_OK)
@@ -186,6 +189,8 @@ write_files(struct save *save, struct pawl_error *err)
     st = write_part(save, &part, &receipt, err);
     if (st == PAWL_OK)
         st = sync_dir(save, &save->dir, err);
+    if (st == PAWL_OK && save->watch != NULL)
+        save->watch->written(save->watch->context);
     return st;
 }
 
@@ -238,6 +243,8 @@ publish(struct save *save, struct pawl_error *err)
 {
     struct pawl_os_stat there;
     enum pawl_status st = pass_failpoint(save, "save/before-rename", err);
+    if (st == PAWL_OK && save->watch != NULL)
+        st = save->watch->publishing(save->watch->context, err);
     if (st != PAWL_OK)
         return st;
     st = pawl_dir_stat(save->root, save->name, &there, err);
@@ -405,7 +412,8 @@ forget_corrupt(struct pawl_run *run, int64_t step)
 /* ---- all of it ---- */
 
 enum pawl_status
-pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t step, struct pawl_error *err)
+pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t step, const struct pawl_save_watch *watch,
+                struct pawl_error *err)
 {
     char created_at[40];
     bool is_final = false;
@@ -415,7 +423,11 @@ pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t st
                          .step = step,
                          .dir = PAWL_DIR_INIT,
                          .text = PAWL_BUFFER_INIT,
-                         .meter = { .progress = run->options.progress, .context = run->options.context } };
+                         .meter = { .progress = run->options.progress, .context = run->options.context },
+                         .watch = watch };
+    if (watch != NULL)
+        save.meter =
+            (struct pawl_meter){ .progress = watch->progress, .context = watch->context, .times = watch->times };
     pawl_entry_name(step, "", save.name);
     pawl_entry_name(step, ".tmp", save.tmp);
     pawl_entry_name(step, ".prev", save.prev);
