@@ -9,7 +9,7 @@
 #include "checkpoint/names.h"
 #include "checkpoint/values.h"
 #include "os/thread.h"
-#include "pawl/digest.h"
+#include "codec/sha256_streams.h"
 #include "stream/stream_document.h"
 
 /* Progress is told, and a cancellation heard, about this often. */
@@ -348,6 +348,21 @@ hash_bytes(void *context, const void *data, size_t bytes)
         hasher->ns += pawl_monotonic_ns() - begin;
 }
 
+void
+pawl_part_hash_two(void *a, const void *a_data, void *b, const void *b_data, size_t bytes)
+{
+    struct hasher *one = a;
+    struct hasher *other = b;
+    uint64_t begin = one->times == NULL ? 0 : pawl_monotonic_ns();
+    pawl_sha256_update_two(one->hash, (struct pawl_sha256_span){ a_data, bytes }, other->hash,
+                           (struct pawl_sha256_span){ b_data, bytes });
+    if (one->times != NULL) {
+        uint64_t ns = pawl_monotonic_ns() - begin;
+        one->ns += ns / 2;
+        other->ns += ns - ns / 2;
+    }
+}
+
 static enum pawl_status
 tell(struct pawl_meter *meter, uint64_t more, bool is_end, struct pawl_error *err)
 {
@@ -411,7 +426,7 @@ write_image(const struct pawl_part *part, struct pawl_writer *writer, struct paw
     enum pawl_status st = PAWL_OK;
     for (uint64_t at = 0; at < part->bytes && st == PAWL_OK;) {
         size_t n = part->bytes - at < TELL_BYTES ? (size_t)(part->bytes - at) : (size_t)TELL_BYTES;
-        st = pawl_writer_add(writer, (const unsigned char *)part->image + at, n, err);
+        st = pawl_writer_lend(writer, (const unsigned char *)part->image + at, n, err);
         if (st == PAWL_OK)
             st = tell(meter, n, at + n == part->bytes, err);
         at += n;
@@ -441,8 +456,9 @@ write_body(const struct pawl_part *part, struct pawl_writer *writer, struct pawl
 }
 
 enum pawl_status
-pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_meter *meter,
-                struct pawl_receipt *ret_receipt, bool *ret_is_reserved, struct pawl_error *err)
+pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_lanes *lanes,
+                struct pawl_meter *meter, struct pawl_receipt *ret_receipt, bool *ret_is_reserved,
+                struct pawl_error *err)
 {
     struct pawl_writer writer = PAWL_WRITER_INIT;
     struct hasher hasher = { .times = meter->times };
@@ -451,7 +467,8 @@ pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct
         return st;
     uint64_t begin = meter->times == NULL ? 0 : pawl_monotonic_ns();
     uint64_t synced_from = begin;
-    st = pawl_writer_create(&writer, dir, part->name, part->bytes, (struct pawl_tap){ hash_bytes, &hasher }, err);
+    st = pawl_writer_create_among(&writer, lanes, dir, part->name, part->bytes,
+                                  (struct pawl_tap){ hash_bytes, &hasher }, err);
     if (st != PAWL_OK)
         goto out;
     if (ret_is_reserved != NULL)

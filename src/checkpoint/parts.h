@@ -18,8 +18,8 @@ struct pawl_part {
     uint64_t bytes;   /* of the file: known before it is written */
     const void *text; /* a document; NULL when it is a file of tensors */
     /*
-     * All bytes of a file of tensors, header and padding included, as a snapshot left them: 2 MiB aligned, zeros behind them up to a
-     * multiple of 4096, so that they can be written as they lie. NULL: they are read from the tensors.
+     * All bytes of a file of tensors, header and padding included, as a snapshot left them: aligned to 4096, large ones to 2 MiB,
+     * zeros behind them up to a multiple of 4096, so that they can be written as they lie. NULL: they are read from the tensors.
      */
     const void *image;
     const struct pawl_split_file *file;
@@ -80,10 +80,13 @@ struct pawl_meter {
 };
 
 /*
- * Write one part into `dir`, sync and close it. *ret_is_reserved (may be NULL): whether its space could be reserved before.
+ * Write one part into `dir`, sync and close it, alone (`lanes` NULL) or as one of several at once: then pawl_part_hash_two is what the group
+ * takes two of them by, and the meter is this part's own. *ret_is_reserved (may be NULL): whether its space could be reserved before.
  * PAWL_CANCELED when the meter's owner wants no more. After a failure the file may be there, in part.
  */
-enum pawl_status pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_meter *meter,
-                                 struct pawl_receipt *ret_receipt, bool *ret_is_reserved, struct pawl_error *err);
+enum pawl_status pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_lanes *lanes,
+                                 struct pawl_meter *meter, struct pawl_receipt *ret_receipt, bool *ret_is_reserved,
+                                 struct pawl_error *err);
+void pawl_part_hash_two(void *a, const void *a_data, void *b, const void *b_data, size_t bytes);
 
 #endif

@@ -126,18 +126,18 @@ write_and_expect(size_t skip, size_t bytes, uint64_t announced, size_t piece, en
 static void
 every_way(void)
 {
-    const size_t sizes[] = { MIB,           MIB + 1, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1, 2 * MIB + 4096,
-                             4 * MIB + 511, 8 * MIB, BIG_BYTES };
-    const size_t pieces[] = { 4096, 10007, 2 * MIB, 5 * MIB + 4096, BIG_BYTES };
+    const size_t sizes[] = { MIB, 2 * MIB - 1, 2 * MIB + 4096, 4 * MIB + 511 };
+    const size_t pieces[] = { 10007, 2 * MIB, 3 * MIB + 4096 };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++)
             for (int how = 0; how < HOWS; how++)
                 write_and_expect(0, sizes[i], sizes[i], pieces[k], (enum how)how);
     /* Memory that no direct write takes, more and fewer bytes than announced. */
     for (int how = 0; how < HOWS; how++) {
-        write_and_expect(8, 6 * MIB, 6 * MIB, 3 * MIB, (enum how)how);
-        write_and_expect(0, 6 * MIB + 5, 3 * MIB, 3 * MIB, (enum how)how);
-        write_and_expect(0, 3 * MIB + 5, 9 * MIB, 3 * MIB, (enum how)how);
+        write_and_expect(0, BIG_BYTES, BIG_BYTES, BIG_BYTES, (enum how)how);
+        write_and_expect(8, 3 * MIB, 3 * MIB, 2 * MIB, (enum how)how);
+        write_and_expect(0, 3 * MIB + 5, 2 * MIB, MIB, (enum how)how);
+        write_and_expect(0, 2 * MIB + 5, 9 * MIB, MIB, (enum how)how);
         write_and_expect(0, 5, 9 * MIB, 3 * MIB, (enum how)how);
     }
 }
@@ -147,7 +147,7 @@ all_sizes_by_the_caller(void **state)
 {
     (void)state;
     every_way();
-    assert_true(simdisk_direct_bytes(disk) > 100 * MIB);
+    assert_true(simdisk_direct_bytes(disk) > 50 * MIB);
 }
 
 static void
@@ -156,7 +156,7 @@ all_sizes_by_threads(void **state)
     (void)state;
     faultos_take_threads(faults);
     every_way();
-    assert_true(simdisk_direct_bytes(disk) > 100 * MIB);
+    assert_true(simdisk_direct_bytes(disk) > 50 * MIB);
 }
 
 /* Goal: all but the last, odd bytes go past the cache, once; lent ones from where they are. */
