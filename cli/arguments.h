@@ -47,7 +47,7 @@ struct arguments {
     const char *out, *method, *optimizer, *resume, *model, *prompt, *prefix_ids;
     double alpha, lr, momentum, temperature;
     uint64_t seed, steps, max_steps, batch, seq_len, ckpt_every, threads, max_tokens;
-    bool greedy;
+    bool greedy, async;
 
     const char *given[64]; /* names of the flags that stand on the line */
     size_t n_given;

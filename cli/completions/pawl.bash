@@ -49,7 +49,7 @@ _pawl()
         'tokens info') COMPREPLY=($(compgen -W '--vocab --split --bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'tokens verify') COMPREPLY=($(compgen -W '--vocab --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'tokens cat') COMPREPLY=($(compgen -W '--bytes --split --json --quiet --verbose --color --progress --help' -- "$word")) ;;
-        'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
+        'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --async --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
         'generate') COMPREPLY=($(compgen -W '--model --prompt --max-tokens --greedy --temperature --seed --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'logits') COMPREPLY=($(compgen -W '--model --prompt --prefix-ids --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         esac
