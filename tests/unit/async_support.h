@@ -178,4 +178,25 @@ assert_tree(struct simdisk *disk, const char *expected)
     free(tree);
 }
 
+/* ---- on a folder of the host ---- */
+
+static inline struct pawl_run *
+open_host_run(struct pawl_run_options options)
+{
+    struct pawl_run *run = NULL;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    if (pawl_run_open_z(ROOT, &options, &run, &err) != PAWL_OK)
+        fail_msg("%s", err.message);
+    return run;
+}
+
+static inline void
+remove_root(void)
+{
+    struct pawl_dir here = PAWL_DIR_INIT;
+    assert_int_equal(pawl_dir_open_path(&here, pawl_os_posix(), ".", NULL), PAWL_OK);
+    assert_int_equal(pawl_dir_remove_tree(&here, ROOT, NULL), PAWL_OK);
+    pawl_dir_release(&here);
+}
+
 #endif
