@@ -36,6 +36,9 @@ struct arguments {
     const char *align;
     uint64_t max_shard_size;
 
+    /* measuring */
+    uint64_t bench_bytes;
+
     /* tokens */
     const char *tokenizer, *as, *documents, *prefix, *tokenizer_id, *tokenizer_file, *dataset, *dataset_version;
     const char *corpus_manifest, *split;

@@ -10,7 +10,7 @@
 const struct verb *const verbs[] = {
     &verb_info,          &verb_ls,         &verb_verify,       &verb_convert,    &verb_shard,       &verb_merge,
     &verb_index,         &verb_ckpt_ls,    &verb_ckpt_latest,  &verb_ckpt_prune, &verb_tokens_pack, &verb_tokens_info,
-    &verb_tokens_verify, &verb_tokens_cat, &verb_train_bigram, &verb_generate,   &verb_logits,
+    &verb_tokens_verify, &verb_tokens_cat, &verb_train_bigram, &verb_generate,   &verb_logits,      &verb_bench,
 };
 const size_t n_verbs = sizeof verbs / sizeof verbs[0];
 

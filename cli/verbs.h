@@ -22,7 +22,7 @@ struct verb {
 extern const struct verb verb_info, verb_ls, verb_verify, verb_ckpt_ls, verb_ckpt_latest, verb_ckpt_prune;
 extern const struct verb verb_convert, verb_shard, verb_merge, verb_index;
 extern const struct verb verb_tokens_pack, verb_tokens_info, verb_tokens_verify, verb_tokens_cat;
-extern const struct verb verb_train_bigram, verb_generate, verb_logits;
+extern const struct verb verb_train_bigram, verb_generate, verb_logits, verb_bench;
 
 extern const struct verb *const verbs[];
 extern const size_t n_verbs;

@@ -18,8 +18,8 @@ _pawl()
         esac
     done
     case $verb in
-    '') COMPREPLY=($(compgen -W 'info ls verify generate logits ckpt tokens train help --version --help' -- "$word")) && return ;;
-    help) COMPREPLY=($(compgen -W 'info ls verify generate logits ckpt tokens train' -- "$word")) && return ;;
+    '') COMPREPLY=($(compgen -W 'info ls verify generate logits bench ckpt tokens train help --version --help' -- "$word")) && return ;;
+    help) COMPREPLY=($(compgen -W 'info ls verify generate logits bench ckpt tokens train' -- "$word")) && return ;;
     ckpt) COMPREPLY=($(compgen -W 'ls latest prune' -- "$word")) && return ;;
     tokens) COMPREPLY=($(compgen -W 'pack info verify cat' -- "$word")) && return ;;
     train) COMPREPLY=($(compgen -W 'bigram' -- "$word")) && return ;;
@@ -51,6 +51,7 @@ _pawl()
         'tokens cat') COMPREPLY=($(compgen -W '--bytes --split --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --async --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
         'generate') COMPREPLY=($(compgen -W '--model --prompt --max-tokens --greedy --temperature --seed --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'bench') COMPREPLY=($(compgen -W '--bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'logits') COMPREPLY=($(compgen -W '--model --prompt --prefix-ids --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         esac
         return

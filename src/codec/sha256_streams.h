@@ -29,15 +29,7 @@ enum pawl_sha256_way pawl_sha256_way(void);
 /* For tests and benchmarks; false, and nothing changes, for a way that the machine can't go. */
 bool pawl_sha256_set_way(enum pawl_sha256_way way);
 
-struct pawl_sha256_span {
-    const void *data;
-    size_t bytes;
-};
-
 /* Go on with two different hashes, each by bytes of its own; the lengths may differ. */
 void pawl_sha256_update_two(struct pawl_sha256 *a, struct pawl_sha256_span a_span, struct pawl_sha256 *b,
                             struct pawl_sha256_span b_span);
-/* Go on with n different hashes, hashes[i] by spans[i]. */
-void pawl_sha256_update_each(struct pawl_sha256 *const *hashes, const struct pawl_sha256_span *spans, size_t n);
-
 #endif
