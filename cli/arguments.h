@@ -38,6 +38,9 @@ struct arguments {
     const char *align;
     uint64_t max_shard_size;
 
+    /* measuring */
+    uint64_t bench_bytes;
+
     /* tokens */
     const char *tokenizer, *as, *documents, *prefix, *tokenizer_id, *tokenizer_file, *dataset, *dataset_version;
     const char *corpus_manifest, *split;
@@ -49,7 +52,7 @@ struct arguments {
     const char *out, *method, *optimizer, *resume, *model, *prompt, *prefix_ids;
     double alpha, lr, momentum, temperature;
     uint64_t seed, steps, max_steps, batch, seq_len, ckpt_every, threads, max_tokens;
-    bool greedy;
+    bool greedy, async;
 
     /* llmcp35 */
     const char *inputs, *targets;

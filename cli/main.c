@@ -31,6 +31,7 @@ const struct verb *const verbs[] = {
     &verb_train_bigram,
     &verb_generate,
     &verb_logits,
+    &verb_bench,
     &verb_llmcp35_info,
     &verb_llmcp35_verify,
     &verb_llmcp35_replay,

@@ -23,7 +23,7 @@ extern const struct verb verb_info, verb_ls, verb_verify, verb_ckpt_ls, verb_ckp
 extern const struct verb verb_convert, verb_shard, verb_merge, verb_index;
 extern const struct verb verb_ckpt_repair, verb_ckpt_copy, verb_ckpt_pin, verb_ckpt_unpin;
 extern const struct verb verb_tokens_pack, verb_tokens_info, verb_tokens_verify, verb_tokens_cat;
-extern const struct verb verb_train_bigram, verb_generate, verb_logits;
+extern const struct verb verb_train_bigram, verb_generate, verb_logits, verb_bench;
 extern const struct verb verb_llmcp35_info, verb_llmcp35_verify, verb_llmcp35_replay, verb_llmcp35_convert;
 
 extern const struct verb *const verbs[];

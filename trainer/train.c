@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,12 @@ struct trainer {
 
     int64_t step, tokens_seen;
     double loss; /* training loss of `step` */
+
+    struct pawl_save *saving; /* in flight, with --async; NULL: none */
+    /* Warnings of a save come from its thread; what talks to people belongs to one. */
+    pthread_mutex_t warnings_lock;
+    char **warnings;
+    size_t n_warnings;
 };
 
 void
@@ -122,11 +129,38 @@ on_failpoint(void *context, const char *name)
     return failpoints_evaluate(t->failpoints, name);
 }
 
+/* One that finds no memory is lost: it was none to stop for. */
 static void
 on_warning(void *context, const struct pawl_problem *problem)
 {
     struct trainer *t = context;
-    talk_warning(t->talk, "%s (%s)", problem->message, problem->code);
+    size_t size = strlen(problem->message) + strlen(problem->code) + 4;
+    (void)pthread_mutex_lock(&t->warnings_lock);
+    char *text = malloc(size);
+    char **more = realloc(t->warnings, (t->n_warnings + 1) * sizeof *more);
+    if (more != NULL)
+        t->warnings = more;
+    if (text != NULL && more != NULL) {
+        (void)snprintf(text, size, "%s (%s)", problem->message, problem->code);
+        t->warnings[t->n_warnings++] = text;
+    } else {
+        free(text);
+    }
+    (void)pthread_mutex_unlock(&t->warnings_lock);
+}
+
+static void
+say_warnings(struct trainer *t)
+{
+    (void)pthread_mutex_lock(&t->warnings_lock);
+    for (size_t i = 0; i < t->n_warnings; i++) {
+        talk_warning(t->talk, "%s", t->warnings[i]);
+        free(t->warnings[i]);
+    }
+    free(t->warnings);
+    t->warnings = NULL;
+    t->n_warnings = 0;
+    (void)pthread_mutex_unlock(&t->warnings_lock);
 }
 
 static enum pawl_status
@@ -137,7 +171,9 @@ open_run(struct trainer *t, struct pawl_error *err)
         return st;
     struct pawl_run_options options = PAWL_RUN_OPTIONS(.keep = t->options->keep, .profile = PAWL_PROFILE_TINYLLM,
                                                        .failpoint = on_failpoint, .warning = on_warning, .context = t);
-    return pawl_run_open_z(t->root, &options, &t->run, err);
+    st = pawl_run_open_z(t->root, &options, &t->run, err);
+    say_warnings(t);
+    return st;
 }
 
 /* A step directory or a root that the caller names. */
@@ -242,6 +278,8 @@ set_up(struct trainer *t, struct pawl_error *err)
         st = open_run(t, err);
     if (st == PAWL_OK)
         st = t->options->resume ? resume(t, err) : refuse_used_root(t, err);
+    if (st == PAWL_OK && t->options->async)
+        st = pawl_run_prepare(t->run, t->state, err);
     if (st == PAWL_OK)
         st = progress_open(t->options->progress, t->talk, t->step, (int64_t)t->options->max_steps, &t->progress, err);
     return st;
@@ -292,18 +330,47 @@ train_step(struct trainer *t, struct pawl_error *err)
     return PAWL_OK;
 }
 
+/* Only a durable step is told. */
+static enum pawl_status
+tell_saved(struct trainer *t, int64_t step, struct pawl_error *err)
+{
+    char name[32], path[FILES_PATH_MAX];
+    pawl_step_name(step, name);
+    enum pawl_status st = files_join(t->root, name, path, err);
+    if (st == PAWL_OK)
+        progress_ckpt(t->progress, step, path);
+    return st;
+}
+
+/* See how the save in flight does, or wait for its end. */
+static enum pawl_status
+look_after_save(struct trainer *t, bool is_waiting, struct pawl_error *err)
+{
+    enum pawl_stage stage;
+    if (t->saving == NULL)
+        return PAWL_OK;
+    enum pawl_status st = pawl_save_stage(t->saving, &stage, err);
+    if (st == PAWL_OK && !is_waiting && stage < PAWL_STAGE_DURABLE)
+        return PAWL_OK;
+    if (st == PAWL_OK)
+        st = pawl_save_wait(t->saving, -1, err);
+    int64_t step = pawl_save_step(t->saving);
+    pawl_save_release(t->saving);
+    t->saving = NULL;
+    say_warnings(t);
+    return st == PAWL_OK ? tell_saved(t, step, err) : st;
+}
+
 static enum pawl_status
 save(struct trainer *t, struct pawl_error *err)
 {
+    if (t->options->async) {
+        enum pawl_status st = look_after_save(t, true, err);
+        return st == PAWL_OK ? pawl_run_save_async(t->run, t->state, t->step, NULL, &t->saving, err) : st;
+    }
     enum pawl_status st = pawl_run_save(t->run, t->state, t->step, NULL, err);
-    if (st != PAWL_OK)
-        return st;
-    char name[32], path[FILES_PATH_MAX];
-    pawl_step_name(t->step, name);
-    st = files_join(t->root, name, path, err);
-    if (st == PAWL_OK)
-        progress_ckpt(t->progress, t->step, path);
-    return st;
+    say_warnings(t);
+    return st == PAWL_OK ? tell_saved(t, t->step, err) : st;
 }
 
 static enum pawl_status
@@ -324,6 +391,8 @@ train_loop(struct trainer *t, struct pawl_error *err)
         int stop = signals_pending();
         if (st == PAWL_OK && ((uint64_t)t->step % every == 0 || t->step == steps || stop != 0))
             st = save(t, err);
+        if (st == PAWL_OK)
+            st = look_after_save(t, stop != 0 || t->step == steps, err);
         if (st == PAWL_OK)
             st = after_step(t, err);
         if (st == PAWL_OK && stop != 0) {
@@ -412,6 +481,10 @@ train_shards(const struct train_shards_options *options, struct failpoints *fail
     t->options = options;
     t->failpoints = failpoints;
     t->talk = talk;
+    if (pthread_mutex_init(&t->warnings_lock, NULL) != 0) {
+        free(t);
+        return fault_memory(err, sizeof *t);
+    }
 
     signals_catch();
     enum pawl_status st = set_up(t, err);
@@ -419,6 +492,9 @@ train_shards(const struct train_shards_options *options, struct failpoints *fail
         st = train_loop(t, err);
     if (st == PAWL_OK)
         st = finish(t, result, err);
+    /* After a failure a save may be in flight all the same, and become a step. */
+    if (st != PAWL_OK)
+        (void)look_after_save(t, true, NULL);
 
     /* An error of closing is told only when there was none before it. */
     enum pawl_status closed = progress_close(t->progress, st == PAWL_OK ? err : NULL);
@@ -426,6 +502,8 @@ train_shards(const struct train_shards_options *options, struct failpoints *fail
     closed = pawl_run_close(t->run, st == PAWL_OK ? err : NULL);
     st = st == PAWL_OK ? closed : st;
     signals_restore();
+    say_warnings(t);
+    (void)pthread_mutex_destroy(&t->warnings_lock);
     tear_down(t);
     free(t);
     return st;

@@ -54,6 +54,7 @@ struct train_shards_options {
     const char *resume_from; /* NULL: the run's own root */
     bool replace;
     const char *progress; /* NULL: none */
+    bool async;           /* the run goes on while a checkpoint is written */
 };
 #define TRAIN_LR_ADAMW 0.03
 #define TRAIN_LR_SGD 3.0

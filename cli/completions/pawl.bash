@@ -18,8 +18,8 @@ _pawl()
         esac
     done
     case $verb in
-    '') COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits ckpt tokens train llmcp35 help --version --help' -- "$word")) && return ;;
-    help) COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits ckpt tokens train llmcp35' -- "$word")) && return ;;
+    '') COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits bench ckpt tokens train llmcp35 help --version --help' -- "$word")) && return ;;
+    help) COMPREPLY=($(compgen -W 'info ls verify convert shard merge index generate logits bench ckpt tokens train llmcp35' -- "$word")) && return ;;
     ckpt) COMPREPLY=($(compgen -W 'ls latest prune repair copy pin unpin' -- "$word")) && return ;;
     tokens) COMPREPLY=($(compgen -W 'pack info verify cat' -- "$word")) && return ;;
     llmcp35) COMPREPLY=($(compgen -W 'info verify replay convert' -- "$word")) && return ;;
@@ -63,8 +63,9 @@ _pawl()
         'llmcp35 verify') COMPREPLY=($(compgen -W '--finite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'llmcp35 replay') COMPREPLY=($(compgen -W '--inputs --targets --batch --rate --out --trace --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'llmcp35 convert') COMPREPLY=($(compgen -W '--force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
-        'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
+        'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --async --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
         'generate') COMPREPLY=($(compgen -W '--model --prompt --max-tokens --greedy --temperature --seed --json --quiet --verbose --color --progress --help' -- "$word")) ;;
+        'bench') COMPREPLY=($(compgen -W '--bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'logits') COMPREPLY=($(compgen -W '--model --prompt --prefix-ids --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         esac
         return

@@ -17,6 +17,17 @@ PAWL_API void pawl_sha256_update(struct pawl_sha256 *hash, const void *bytes, si
 PAWL_API void pawl_sha256_finish(struct pawl_sha256 *hash, unsigned char ret_digest[32]);
 PAWL_API void pawl_sha256_free(struct pawl_sha256 *hash); /* NULL is fine */
 
+/*
+ * Go on with n different hashes at once, hashes[i] by spans[i]; lengths may differ. Where the processor can, two streams share a core and go
+ * nearly twice as fast as one after the other; the digests are the same.
+ */
+struct pawl_sha256_span {
+    const void *data;
+    size_t bytes;
+};
+PAWL_API void pawl_sha256_update_each(struct pawl_sha256 *const *hashes, const struct pawl_sha256_span *spans,
+                                      size_t n);
+
 /* In one call. */
 PAWL_API enum pawl_status pawl_sha256_of(const void *bytes, size_t n, unsigned char ret_digest[32],
                                          struct pawl_error *err);

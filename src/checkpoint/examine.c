@@ -6,12 +6,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include "checkpoint/hashing.h"
 #include "checkpoint/names.h"
 #include "checkpoint/step_content.h"
 #include "pawl/digest.h"
-
-/* Read and hashed at a time: large enough that a call costs nothing beside the hash. */
-#define HASH_BLOCK_BYTES ((size_t)1 << 20)
 
 bool
 pawl_step_is_content_fault(enum pawl_status status)
@@ -154,26 +152,6 @@ pawl_step_read_file(const struct pawl_step *step, const struct pawl_receipt *row
     return st;
 }
 
-/* Go on hashing `file` from `from` to its end. */
-static enum pawl_status
-hash_rest(struct pawl_sha256 *hash, const struct pawl_file *file, uint64_t from, struct pawl_error *err)
-{
-    unsigned char *block = malloc(HASH_BLOCK_BYTES);
-    enum pawl_status st = PAWL_OK;
-    if (block == NULL)
-        return pawl_fail_memory(err, HASH_BLOCK_BYTES);
-    while (st == PAWL_OK && from < file->bytes) {
-        uint64_t left = file->bytes - from;
-        size_t n = left < HASH_BLOCK_BYTES ? (size_t)left : HASH_BLOCK_BYTES;
-        st = pawl_file_read(file, from, block, n, err);
-        if (st == PAWL_OK)
-            pawl_sha256_update(hash, block, n);
-        from += n;
-    }
-    free(block);
-    return st;
-}
-
 /* What a reading of a listed file came to: its state, and a problem when it is wrong. A fault of the machine is returned. */
 static enum pawl_status
 settle(struct pawl_step *step, const struct pawl_receipt *row, enum pawl_status st, struct pawl_report *report,
@@ -211,8 +189,12 @@ pawl_step_hash_listed(struct pawl_step *step, const struct pawl_receipt *row, st
     enum pawl_status st = open_listed(step, row, &file, &own);
     if (st == PAWL_OK)
         st = pawl_sha256_new(&hash, &own);
-    if (st == PAWL_OK)
-        st = hash_rest(hash, &file, 0, &own);
+    if (st == PAWL_OK) {
+        struct pawl_hash_job job = { .file = &file, .hash = hash };
+        pawl_hash_files(&job, 1);
+        st = job.status;
+        own = job.error;
+    }
     if (st == PAWL_OK) {
         pawl_sha256_finish(hash, digest);
         st = pawl_step_check_digest(row, digest, &own);
@@ -233,52 +215,142 @@ pawl_step_hash_header(struct pawl_sha256 *hash, const struct pawl_set_file *file
     pawl_sha256_update(hash, text, (size_t)file->header.header_bytes);
 }
 
-/* Hash a file of a set through the handle that a reader gets, beginning with the very bytes that were parsed. */
-static enum pawl_status
-hash_set_file(struct pawl_step *step, const struct pawl_set_file *file, const struct pawl_receipt *row,
-              struct pawl_report *report, struct pawl_error *err)
-{
-    struct pawl_sha256 *hash = NULL;
-    struct pawl_error own = PAWL_ERROR_INIT;
-    unsigned char digest[32];
-    enum pawl_status st = PAWL_OK;
+/* The hash of one file of a set. */
+struct set_hash {
+    const struct pawl_receipt *row; /* NULL: the agreement of index and shards has said so */
+    enum pawl_status status;
+    struct pawl_error error;
+    struct pawl_sha256 *hash; /* NULL: none is wanted */
+    unsigned char digest[32]; /* when it was */
+};
 
-    if (step->files[row - step->manifest.files].state != PAWL_STEP_FILE_THERE)
-        return PAWL_OK;
-    if (file->file.bytes != row->bytes)
-        st = pawl_fail(&own, PAWL_TRUNCATED, "size", "expected %" PRIu64 " bytes, found %" PRIu64, row->bytes,
-                       file->file.bytes);
-    if (st == PAWL_OK && step->trust == PAWL_TRUST_FULL) {
-        st = pawl_sha256_new(&hash, &own);
-        if (st == PAWL_OK) {
-            pawl_step_hash_header(hash, file);
-            st = hash_rest(hash, &file->file, file->header.data_begin, &own);
-        }
-        if (st == PAWL_OK) {
-            pawl_sha256_finish(hash, digest);
-            st = pawl_step_check_digest(row, digest, &own);
-        }
-        pawl_sha256_free(hash);
+static bool
+is_unhashed(const struct pawl_step *step, const struct pawl_receipt *row)
+{
+    return row != NULL && step->files[row - step->manifest.files].state == PAWL_STEP_FILE_THERE;
+}
+
+/* The handle that a reader gets is what is hashed, beginning with the very bytes that were parsed. */
+static void
+begin_set_hash(struct pawl_step *step, const struct pawl_set_file *file, struct set_hash *to)
+{
+    to->row = pawl_step_row(step, file->name);
+    to->error = (struct pawl_error)PAWL_ERROR_INIT;
+    if (!is_unhashed(step, to->row))
+        return;
+    if (file->file.bytes != to->row->bytes)
+        to->status = pawl_fail(&to->error, PAWL_TRUNCATED, "size", "expected %" PRIu64 " bytes, found %" PRIu64,
+                               to->row->bytes, file->file.bytes);
+    else if (step->trust != PAWL_TRUST_FULL)
+        return;
+    else if (step->files[to->row - step->manifest.files].ahead == file->file.handle)
+        to->status =
+            pawl_step_check_digest(to->row, step->files[to->row - step->manifest.files].ahead_digest, &to->error);
+    else
+        to->status = pawl_sha256_new(&to->hash, &to->error);
+    if (to->hash != NULL)
+        pawl_step_hash_header(to->hash, file);
+}
+
+static void
+end_set_hash(struct set_hash *to, const struct pawl_hash_job *job)
+{
+    to->status = job->status;
+    to->error = job->error;
+    if (to->status == PAWL_OK) {
+        pawl_sha256_finish(to->hash, to->digest);
+        to->status = pawl_step_check_digest(to->row, to->digest, &to->error);
     }
-    return settle(step, row, st, report, &own, err);
+}
+
+/* Hash the files of some sets, at once; hashes[] has room for all of them, in order, zeroed. */
+static enum pawl_status
+hash_sets(struct pawl_step *step, const struct pawl_set *const *sets, size_t n_sets, struct set_hash *hashes,
+          size_t n_files, struct pawl_error *err)
+{
+    struct pawl_hash_job *jobs = calloc(n_files + 1, sizeof *jobs);
+    size_t n_jobs = 0;
+    size_t at = 0;
+    if (jobs == NULL)
+        return pawl_fail_memory(err, (n_files + 1) * sizeof *jobs);
+    for (size_t k = 0; k < n_sets; k++) {
+        for (size_t i = 0; i < sets[k]->n_files; i++, at++) {
+            const struct pawl_set_file *file = &sets[k]->files[i];
+            begin_set_hash(step, file, &hashes[at]);
+            if (hashes[at].hash != NULL)
+                jobs[n_jobs++] = (struct pawl_hash_job){ .file = &file->file,
+                                                         .from = file->header.data_begin,
+                                                         .hash = hashes[at].hash };
+        }
+    }
+    pawl_hash_files(jobs, n_jobs);
+    n_jobs = 0;
+    for (size_t i = 0; i < n_files; i++) {
+        if (hashes[i].hash != NULL)
+            end_set_hash(&hashes[i], &jobs[n_jobs++]);
+        pawl_sha256_free(hashes[i].hash);
+        hashes[i].hash = NULL;
+    }
+    free(jobs);
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_step_hash_sets(struct pawl_step *step, const struct pawl_set *const *sets, size_t n_sets,
+                    struct pawl_report *report, bool *ret_all_right, struct pawl_error *err)
+{
+    bool all_right = true;
+    size_t n_files = 0;
+    for (size_t k = 0; k < n_sets; k++)
+        n_files += sets[k]->n_files;
+    struct set_hash *hashes = calloc(n_files + 1, sizeof *hashes);
+    if (hashes == NULL)
+        return pawl_fail_memory(err, (n_files + 1) * sizeof *hashes);
+    enum pawl_status st = hash_sets(step, sets, n_sets, hashes, n_files, err);
+    for (size_t i = 0; i < n_files && st == PAWL_OK; i++) {
+        if (hashes[i].row == NULL)
+            continue;
+        step->files[hashes[i].row - step->manifest.files].ahead = NULL;
+        if (is_unhashed(step, hashes[i].row))
+            st = settle(step, hashes[i].row, hashes[i].status, report, &hashes[i].error, err);
+        all_right = all_right && step->files[hashes[i].row - step->manifest.files].state == PAWL_STEP_FILE_RIGHT;
+    }
+    free(hashes);
+    if (st == PAWL_OK)
+        *ret_all_right = all_right;
+    return st;
+}
+
+void
+pawl_step_hash_ahead(struct pawl_step *step, const struct pawl_set *const *sets, size_t n_sets)
+{
+    size_t n_files = 0;
+    size_t at = 0;
+    for (size_t k = 0; k < n_sets; k++)
+        n_files += sets[k]->n_files;
+    struct set_hash *hashes = calloc(n_files + 1, sizeof *hashes);
+    if (hashes == NULL || hash_sets(step, sets, n_sets, hashes, n_files, NULL) != PAWL_OK) {
+        free(hashes);
+        return;
+    }
+    for (size_t k = 0; k < n_sets; k++) {
+        for (size_t i = 0; i < sets[k]->n_files; i++, at++) {
+            if (hashes[at].row == NULL || hashes[at].status != PAWL_OK || step->trust != PAWL_TRUST_FULL ||
+                !is_unhashed(step, hashes[at].row))
+                continue;
+            struct pawl_step_file *file = &step->files[hashes[at].row - step->manifest.files];
+            file->ahead = sets[k]->files[i].file.handle;
+            memcpy(file->ahead_digest, hashes[at].digest, sizeof file->ahead_digest);
+        }
+    }
+    free(hashes);
 }
 
 enum pawl_status
 pawl_step_hash_set(struct pawl_step *step, const struct pawl_set *set, struct pawl_report *report, bool *ret_all_right,
                    struct pawl_error *err)
 {
-    bool all_right = true;
-    for (size_t i = 0; i < set->n_files; i++) {
-        const struct pawl_receipt *row = pawl_step_row(step, set->files[i].name);
-        if (row == NULL)
-            continue; /* the agreement of index and shards has said so */
-        enum pawl_status st = hash_set_file(step, &set->files[i], row, report, err);
-        if (st != PAWL_OK)
-            return st;
-        all_right = all_right && step->files[row - step->manifest.files].state == PAWL_STEP_FILE_RIGHT;
-    }
-    *ret_all_right = all_right;
-    return PAWL_OK;
+    return pawl_step_hash_sets(step, &set, 1, report, ret_all_right, err);
 }
 
 /* ---- the manifest ---- */

@@ -35,6 +35,9 @@ struct pawl_step_file {
     enum pawl_step_file_state state;
     bool is_reported;       /* it was met in the listing: found, or a problem */
     bool has_content_fault; /* "once per file" */
+    /* Hashed ahead of its turn, through this handle, header as parsed included; NULL: not, or it was told. */
+    const struct pawl_os_file *ahead;
+    unsigned char ahead_digest[32];
 };
 
 struct pawl_step {
@@ -52,9 +55,9 @@ struct pawl_step {
 
     bool has_trainer;
     struct pawl_trainer_document trainer;
-    struct pawl_extra_document extra; /* empty without the file */
+    struct pawl_extra_document extra;     /* empty without the file */
     struct pawl_metrics_document metrics; /* empty without the file, and when it is malformed */
-    struct pawl_buffer stream_text;   /* pawl.stream.json; empty without the file */
+    struct pawl_buffer stream_text;       /* pawl.stream.json; empty without the file */
 
     bool has_model, has_optimizer; /* one whole form, valid */
     struct pawl_set model, optimizer;
@@ -98,6 +101,11 @@ enum pawl_status pawl_step_check_digest(const struct pawl_receipt *row, const un
 /* Hash the tensor files of a set that have not been hashed yet; each that is wrong is a problem of the open verdict. *ret_all_right tells. */
 enum pawl_status pawl_step_hash_set(struct pawl_step *step, const struct pawl_set *set, struct pawl_report *report,
                                     bool *ret_all_right, struct pawl_error *err);
+/* Read and hash, all at once, and tell nothing: what comes out is told when each set's turn comes. What goes wrong is tried again then. */
+void pawl_step_hash_ahead(struct pawl_step *step, const struct pawl_set *const *sets, size_t n_sets);
+/* The same of several sets, all their files at once. */
+enum pawl_status pawl_step_hash_sets(struct pawl_step *step, const struct pawl_set *const *sets, size_t n_sets,
+                                     struct pawl_report *report, bool *ret_all_right, struct pawl_error *err);
 
 /* Whether a status speaks of the bytes, so that a load goes on to an older step. */
 bool pawl_step_is_content_fault(enum pawl_status status);

@@ -8,7 +8,8 @@
 #include "base/str.h"
 #include "checkpoint/names.h"
 #include "checkpoint/values.h"
-#include "pawl/digest.h"
+#include "os/thread.h"
+#include "codec/sha256_streams.h"
 #include "stream/stream_document.h"
 
 /* Progress is told, and a cancellation heard, about this often. */
@@ -280,6 +281,40 @@ pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state, const 
     return st;
 }
 
+static enum pawl_status
+own_set(struct pawl_parts *parts, struct pawl_part_set *set, struct pawl_error *err)
+{
+    struct pawl_tensor *copies = pawl_arena_take_array(&parts->arena, set->n + 1, sizeof *copies);
+    if (copies == NULL)
+        return pawl_fail_memory(err, (set->n + 1) * sizeof *copies);
+    for (size_t i = 0; i < set->n; i++) {
+        copies[i] = *set->tensors[i];
+        if (!pawl_tensor_keep(&parts->arena, &copies[i]))
+            return pawl_fail_memory(err, sizeof *copies);
+        set->tensors[i] = &copies[i];
+    }
+    return PAWL_OK;
+}
+
+enum pawl_status
+pawl_parts_own(struct pawl_parts *parts, bool with_tensors, struct pawl_error *err)
+{
+    enum pawl_status st = with_tensors ? own_set(parts, &parts->model, err) : PAWL_OK;
+    if (st == PAWL_OK && with_tensors)
+        st = own_set(parts, &parts->optimizer, err);
+    for (size_t i = 0; i < parts->n && st == PAWL_OK; i++) {
+        struct pawl_part *part = &parts->parts[i];
+        if (part->text == NULL || part->bytes == 0)
+            continue;
+        void *copy = pawl_arena_take(&parts->arena, (size_t)part->bytes);
+        if (copy == NULL)
+            return pawl_fail_memory(err, (size_t)part->bytes);
+        memcpy(copy, part->text, (size_t)part->bytes);
+        part->text = copy;
+    }
+    return st;
+}
+
 void
 pawl_parts_release(struct pawl_parts *parts)
 {
@@ -296,10 +331,36 @@ pawl_parts_release(struct pawl_parts *parts)
 
 /* ---- writing a part ---- */
 
+/* The hash of one part, and the time that it takes. */
+struct hasher {
+    struct pawl_sha256 *hash;
+    struct pawl_save_times *times; /* NULL: nobody asks */
+    uint64_t ns;
+};
+
 static void
 hash_bytes(void *context, const void *data, size_t bytes)
 {
-    pawl_sha256_update(context, data, bytes);
+    struct hasher *hasher = context;
+    uint64_t begin = hasher->times == NULL ? 0 : pawl_monotonic_ns();
+    pawl_sha256_update(hasher->hash, data, bytes);
+    if (hasher->times != NULL)
+        hasher->ns += pawl_monotonic_ns() - begin;
+}
+
+void
+pawl_part_hash_two(void *a, const void *a_data, void *b, const void *b_data, size_t bytes)
+{
+    struct hasher *one = a;
+    struct hasher *other = b;
+    uint64_t begin = one->times == NULL ? 0 : pawl_monotonic_ns();
+    pawl_sha256_update_two(one->hash, (struct pawl_sha256_span){ a_data, bytes }, other->hash,
+                           (struct pawl_sha256_span){ b_data, bytes });
+    if (one->times != NULL) {
+        uint64_t ns = pawl_monotonic_ns() - begin;
+        one->ns += ns / 2;
+        other->ns += ns - ns / 2;
+    }
 }
 
 static enum pawl_status
@@ -358,6 +419,21 @@ write_tensor(const struct pawl_tensor *tensor, uint64_t bytes, struct pawl_write
     return st;
 }
 
+/* In slices, so that it can be abandoned on the way. */
+static enum pawl_status
+write_image(const struct pawl_part *part, struct pawl_writer *writer, struct pawl_meter *meter, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    for (uint64_t at = 0; at < part->bytes && st == PAWL_OK;) {
+        size_t n = part->bytes - at < TELL_BYTES ? (size_t)(part->bytes - at) : (size_t)TELL_BYTES;
+        st = pawl_writer_lend(writer, (const unsigned char *)part->image + at, n, err);
+        if (st == PAWL_OK)
+            st = tell(meter, n, at + n == part->bytes, err);
+        at += n;
+    }
+    return st;
+}
+
 static enum pawl_status
 write_body(const struct pawl_part *part, struct pawl_writer *writer, struct pawl_meter *meter, struct pawl_error *err)
 {
@@ -366,6 +442,8 @@ write_body(const struct pawl_part *part, struct pawl_writer *writer, struct pawl
         st = pawl_writer_add(writer, part->text, (size_t)part->bytes, err);
         return st == PAWL_OK ? tell(meter, part->bytes, true, err) : st;
     }
+    if (part->image != NULL)
+        return write_image(part, writer, meter, err);
     const struct pawl_st_plan *plan = &part->file->plan;
     st = pawl_writer_add(writer, plan->prefix.data, plan->prefix.len, err);
     if (st == PAWL_OK)
@@ -378,15 +456,19 @@ write_body(const struct pawl_part *part, struct pawl_writer *writer, struct pawl
 }
 
 enum pawl_status
-pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_meter *meter,
-                struct pawl_receipt *ret_receipt, bool *ret_is_reserved, struct pawl_error *err)
+pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_lanes *lanes,
+                struct pawl_meter *meter, struct pawl_receipt *ret_receipt, bool *ret_is_reserved,
+                struct pawl_error *err)
 {
     struct pawl_writer writer = PAWL_WRITER_INIT;
-    struct pawl_sha256 *hash = NULL;
-    enum pawl_status st = pawl_sha256_new(&hash, err);
+    struct hasher hasher = { .times = meter->times };
+    enum pawl_status st = pawl_sha256_new(&hasher.hash, err);
     if (st != PAWL_OK)
         return st;
-    st = pawl_writer_create(&writer, dir, part->name, part->bytes, (struct pawl_tap){ hash_bytes, hash }, err);
+    uint64_t begin = meter->times == NULL ? 0 : pawl_monotonic_ns();
+    uint64_t synced_from = begin;
+    st = pawl_writer_create_among(&writer, lanes, dir, part->name, part->bytes,
+                                  (struct pawl_tap){ hash_bytes, &hasher }, err);
     if (st != PAWL_OK)
         goto out;
     if (ret_is_reserved != NULL)
@@ -399,15 +481,23 @@ pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct
                        PAWL_SHOW(pawl_str_z(part->name)), writer.offset, part->bytes);
         goto out;
     }
+    if (meter->times != NULL)
+        synced_from = pawl_monotonic_ns();
     st = pawl_writer_sync(&writer, err);
     if (st == PAWL_OK)
         st = pawl_writer_close(&writer, err);
     if (st == PAWL_OK) {
         *ret_receipt = (struct pawl_receipt){ .name = pawl_str_z(part->name), .bytes = part->bytes };
-        pawl_sha256_finish(hash, ret_receipt->sha256);
+        pawl_sha256_finish(hasher.hash, ret_receipt->sha256);
+    }
+    if (meter->times != NULL) {
+        uint64_t writing = synced_from - begin;
+        (void)atomic_fetch_add(&meter->times->hash, hasher.ns);
+        (void)atomic_fetch_add(&meter->times->write, writing > hasher.ns ? writing - hasher.ns : 0);
+        (void)atomic_fetch_add(&meter->times->sync, pawl_monotonic_ns() - synced_from);
     }
 out:
     pawl_writer_abandon(&writer);
-    pawl_sha256_free(hash);
+    pawl_sha256_free(hasher.hash);
     return st;
 }

@@ -8,6 +8,7 @@
 #ifndef PAWL_CHECKPOINT_PARTS_H
 #define PAWL_CHECKPOINT_PARTS_H
 
+#include <stdatomic.h>
 #include "checkpoint/documents.h"
 #include "checkpoint/state.h"
 #include "model/set.h"
@@ -16,6 +17,11 @@ struct pawl_part {
     const char *name;
     uint64_t bytes;   /* of the file: known before it is written */
     const void *text; /* a document; NULL when it is a file of tensors */
+    /*
+     * All bytes of a file of tensors, header and padding included, as a snapshot left them: aligned to 4096, large ones to 2 MiB,
+     * zeros behind them up to a multiple of 4096, so that they can be written as they lie. NULL: they are read from the tensors.
+     */
+    const void *image;
     const struct pawl_split_file *file;
     const struct pawl_tensor *const *tensors; /* by the numbers in file->items */
 };
@@ -52,20 +58,35 @@ struct pawl_parts_options {
  */
 enum pawl_status pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state,
                                  const struct pawl_parts_options *options, struct pawl_error *err);
+/*
+ * Make the parts the save's own: copy what they borrow from the state, the files that go along and, with_tensors, what describes the tensors
+ * (after a snapshot nobody asks for that), so that the state's lock can be let go. Only the tensors' memory and the contexts of sources are
+ * still the caller's. After a failure release them.
+ */
+enum pawl_status pawl_parts_own(struct pawl_parts *parts, bool with_tensors, struct pawl_error *err);
 void pawl_parts_release(struct pawl_parts *parts); /* fine on a zeroed one */
+
+/* What a save spends its time on, in nanoseconds of all its threads together. */
+struct pawl_save_times {
+    atomic_uint_fast64_t hash, write, sync;
+};
 
 /* How far a save has come, and who wants to know. */
 struct pawl_meter {
     int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* NULL: nobody */
     void *context;
     uint64_t done, told, total;
+    struct pawl_save_times *times; /* NULL: nobody */
 };
 
 /*
- * Write one part into `dir`, sync and close it. *ret_is_reserved (may be NULL): whether its space could be reserved before.
+ * Write one part into `dir`, sync and close it, alone (`lanes` NULL) or as one of several at once: then pawl_part_hash_two is what the group
+ * takes two of them by, and the meter is this part's own. *ret_is_reserved (may be NULL): whether its space could be reserved before.
  * PAWL_CANCELED when the meter's owner wants no more. After a failure the file may be there, in part.
  */
-enum pawl_status pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_meter *meter,
-                                 struct pawl_receipt *ret_receipt, bool *ret_is_reserved, struct pawl_error *err);
+enum pawl_status pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct pawl_lanes *lanes,
+                                 struct pawl_meter *meter, struct pawl_receipt *ret_receipt, bool *ret_is_reserved,
+                                 struct pawl_error *err);
+void pawl_part_hash_two(void *a, const void *a_data, void *b, const void *b_data, size_t bytes);
 
 #endif

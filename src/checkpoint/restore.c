@@ -4,12 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "checkpoint/hashing.h"
 #include "checkpoint/names.h"
 #include "checkpoint/step_content.h"
+#include "os/parallel.h"
 #include "pawl/digest.h"
 
 /* Read and hashed at a time: it is hashed while the processor still has it at hand. */
 #define BLOCK_BYTES ((size_t)1 << 20)
+#define LANE_SLOTS 4
 /* A tensor of this many bytes is read straight into its place; smaller ones share a block. */
 #define DIRECT_BYTES ((uint64_t)128 << 10)
 /* Names of each list in a message; the report has all. */
@@ -213,21 +216,62 @@ plan_slot(struct pawl_restore *r, struct plan *plan, bool *is_found)
 struct reader {
     const struct pawl_file *file;
     struct pawl_sha256 *hash; /* NULL: trusted */
+    struct pawl_lane *lane;   /* hashes what is read, beside the reading; NULL: hashed here */
     uint64_t at;
-    unsigned char *block;
-    size_t begin, end; /* of what is in the block and not taken */
+    unsigned char *own_block; /* without a lane */
+    unsigned char *block;     /* what is taken from: its own, or the lane's, where it stays until it was all taken */
+    size_t begin, end;        /* of what is in the block and not taken */
 };
 
+/* Straight into its place, which nobody writes to until the end. */
 static enum pawl_status
 read_bytes(struct reader *reader, void *data, size_t bytes, struct pawl_error *err)
 {
     enum pawl_status st = pawl_file_read(reader->file, reader->at, data, bytes, err);
     if (st != PAWL_OK)
         return st;
+    reader->at += bytes;
+    if (reader->lane != NULL)
+        return pawl_lane_lend(reader->lane, data, bytes, err);
     if (reader->hash != NULL)
         pawl_sha256_update(reader->hash, data, bytes);
-    reader->at += bytes;
     return PAWL_OK;
+}
+
+static enum pawl_status
+read_block(struct reader *reader, size_t bytes, struct pawl_error *err)
+{
+    reader->begin = reader->end = 0;
+    if (reader->lane == NULL) {
+        reader->block = reader->own_block;
+        enum pawl_status st = read_bytes(reader, reader->block, bytes, err);
+        reader->end = st == PAWL_OK ? bytes : 0;
+        return st;
+    }
+    void *room;
+    size_t n;
+    enum pawl_status st = pawl_lane_room(reader->lane, &room, &n, err);
+    if (st != PAWL_OK)
+        return st;
+    n = n < bytes ? n : bytes;
+    st = pawl_file_read(reader->file, reader->at, room, n, err);
+    if (st != PAWL_OK)
+        return st;
+    reader->at += n;
+    reader->block = room;
+    reader->end = n;
+    return PAWL_OK;
+}
+
+/* All of the block was taken: the lane may have it. */
+static enum pawl_status
+give_block(struct reader *reader, struct pawl_error *err)
+{
+    size_t n = reader->end;
+    if (reader->lane == NULL || n == 0 || reader->begin != reader->end)
+        return PAWL_OK;
+    reader->begin = reader->end = 0;
+    return pawl_lane_filled(reader->lane, n, err);
 }
 
 /* At most `bytes` of what comes next, in the block. */
@@ -237,12 +281,9 @@ take_piece(struct reader *reader, uint64_t bytes, const unsigned char **ret_piec
 {
     if (reader->begin == reader->end) {
         uint64_t left = reader->file->bytes - reader->at;
-        size_t n = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
-        enum pawl_status st = read_bytes(reader, reader->block, n, err);
+        enum pawl_status st = read_block(reader, left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES, err);
         if (st != PAWL_OK)
             return st;
-        reader->begin = 0;
-        reader->end = n;
     }
     size_t have = reader->end - reader->begin;
     *ret_piece = reader->block + reader->begin;
@@ -280,6 +321,8 @@ read_tensor(struct reader *reader, const struct plan *plan, size_t i, struct paw
             st = take_piece(reader, bytes - done, &piece, &n, err);
             if (st == PAWL_OK)
                 put_piece(plan, at, done, piece, n);
+            if (st == PAWL_OK)
+                st = give_block(reader, err);
         }
         if (st != PAWL_OK) {
             pawl_error_tensor(err, info->name);
@@ -302,12 +345,26 @@ file_is_wanted(const struct plan *plan, size_t file)
     return false;
 }
 
+/* A lane where there is one to be had, else a block. */
 static enum pawl_status
-read_file(struct pawl_restore *r, const struct plan *plan, size_t file, unsigned char *block, struct pawl_error *err)
+begin_reader(struct reader *reader, struct pawl_lanes *lanes, struct pawl_error *err)
+{
+    if (lanes != NULL && reader->hash != NULL) {
+        const struct pawl_lane_options options = { .tap = pawl_hash_tap(reader->hash), .slots = LANE_SLOTS };
+        if (pawl_lane_open(&reader->lane, lanes, &options, NULL) == PAWL_OK)
+            return PAWL_OK;
+    }
+    reader->own_block = malloc(BLOCK_BYTES);
+    return reader->own_block == NULL ? pawl_fail_memory(err, BLOCK_BYTES) : PAWL_OK;
+}
+
+static enum pawl_status
+read_file(const struct pawl_restore *r, const struct plan *plan, size_t file, struct pawl_lanes *lanes,
+          struct pawl_error *err)
 {
     const struct pawl_set_file *set_file = &plan->set->files[file];
     const struct pawl_receipt *row = pawl_step_row(r->step, set_file->name);
-    struct reader reader = { .file = &set_file->file, .at = set_file->header.data_begin, .block = block };
+    struct reader reader = { .file = &set_file->file, .at = set_file->header.data_begin };
     unsigned char digest[32];
     enum pawl_status st = PAWL_OK;
 
@@ -319,8 +376,13 @@ read_file(struct pawl_restore *r, const struct plan *plan, size_t file, unsigned
     } else if (!file_is_wanted(plan, file)) {
         return PAWL_OK;
     }
+    st = begin_reader(&reader, lanes, err);
     for (size_t i = 0; i < set_file->header.n && st == PAWL_OK; i++)
         st = read_tensor(&reader, plan, set_file->first + i, err);
+    if (st == PAWL_OK && reader.lane != NULL)
+        st = pawl_lane_flush(reader.lane, err);
+    pawl_lane_close(reader.lane); /* nobody looks at the caller's memory any more */
+    free(reader.own_block);
     if (st == PAWL_OK && reader.hash != NULL) {
         pawl_sha256_finish(reader.hash, digest);
         st = pawl_step_check_digest(row, digest, err);
@@ -336,41 +398,104 @@ static enum pawl_status
 look_at_the_rest(struct pawl_restore *r)
 {
     bool all_right;
-    enum pawl_status st = pawl_step_hash_set(r->step, &r->step->model, r->report, &all_right, r->err);
-    if (st == PAWL_OK)
-        st = pawl_step_hash_set(r->step, &r->step->optimizer, r->report, &all_right, r->err);
-    return st;
+    const struct pawl_set *const sets[] = { &r->step->model, &r->step->optimizer };
+    return pawl_step_hash_sets(r->step, sets, 2, r->report, &all_right, r->err);
 }
 
-static enum pawl_status
-read_slot(struct pawl_restore *r, const struct plan *plan, unsigned char *block)
+/* One file of tensors, and what its reading came to. */
+struct reading {
+    const struct plan *plan;
+    size_t file;
+    enum pawl_status status;
+    struct pawl_error error;
+};
+
+struct readings {
+    const struct pawl_restore *r;
+    struct pawl_lanes *lanes;
+    struct reading *items;
+    size_t n;
+};
+
+static void
+read_one(void *context, size_t i)
 {
-    for (size_t i = 0; i < plan->set->n_files; i++) {
-        struct pawl_error own = PAWL_ERROR_INIT;
-        const struct pawl_receipt *row = pawl_step_row(r->step, plan->set->files[i].name);
+    struct readings *readings = context;
+    struct reading *reading = &readings->items[i];
+    reading->status = read_file(readings->r, reading->plan, reading->file, readings->lanes, &reading->error);
+}
+
+/* In the order of the files: the first that is wrong is told, and all others looked at. */
+static enum pawl_status
+judge_readings(struct pawl_restore *r, const struct readings *readings)
+{
+    const struct reading *wrong = NULL;
+    for (size_t i = 0; i < readings->n; i++) {
+        const struct reading *reading = &readings->items[i];
+        const struct pawl_receipt *row = pawl_step_row(r->step, reading->plan->set->files[reading->file].name);
         struct pawl_step_file *file = &r->step->files[row - r->step->manifest.files];
-        enum pawl_status st = read_file(r, plan, i, block, &own);
-        if (st == PAWL_OK) {
+        if (reading->status == PAWL_OK) {
             file->state = PAWL_STEP_FILE_RIGHT;
             continue;
         }
-        if (!pawl_step_is_content_fault(st)) {
+        if (wrong != NULL)
+            continue; /* it is hashed again with the rest */
+        wrong = reading;
+        if (!pawl_step_is_content_fault(reading->status)) {
             if (r->err != NULL)
-                *r->err = own;
-            return st;
+                *r->err = reading->error;
+            return reading->status;
         }
-        const char *code = st == PAWL_TRUNCATED ? "size" : st == PAWL_IO ? "io" : "hash";
         file->state = PAWL_STEP_FILE_WRONG;
-        pawl_report_problem_error(r->report, code, row->name, &own);
+        const char *code = reading->status == PAWL_TRUNCATED ? "size" : reading->status == PAWL_IO ? "io" : "hash";
+        pawl_report_problem_error(r->report, code, row->name, &reading->error);
         if (r->err != NULL)
-            *r->err = own;
+            *r->err = reading->error;
         pawl_error_code(r->err, code);
         if (r->err != NULL)
             r->err->status = PAWL_INCOMPLETE;
-        st = look_at_the_rest(r);
-        return st == PAWL_OK ? PAWL_INCOMPLETE : st;
     }
-    return PAWL_OK;
+    if (wrong == NULL)
+        return PAWL_OK;
+    enum pawl_status st = look_at_the_rest(r);
+    return st == PAWL_OK ? PAWL_INCOMPLETE : st;
+}
+
+/* Read the files one after the other, until one is wrong. */
+static void
+read_in_turn(struct readings *readings)
+{
+    for (size_t i = 0; i < readings->n; i++) {
+        read_one(readings, i);
+        if (readings->items[i].status != PAWL_OK)
+            readings->n = i + 1;
+    }
+}
+
+static enum pawl_status
+read_tensors(struct pawl_restore *r, const struct plan *model, const struct plan *optimizer)
+{
+    const struct plan *plans[] = { model, optimizer };
+    struct readings readings = { .r = r };
+    uint64_t bytes = 0;
+    readings.items = calloc(model->set->n_files + optimizer->set->n_files + 1, sizeof *readings.items);
+    if (readings.items == NULL)
+        return pawl_fail_memory(r->err, sizeof *readings.items);
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < plans[k]->set->n_files; i++) {
+            readings.items[readings.n++] = (struct reading){ .plan = plans[k], .file = i };
+            bytes += plans[k]->set->files[i].file.bytes;
+        }
+    }
+    readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n, bytes);
+    if (readings.lanes != NULL)
+        pawl_parallel(readings.n, PAWL_HASH_FILES_MAX, read_one, &readings);
+    else
+        read_in_turn(&readings);
+    pawl_lanes_free(readings.lanes);
+    enum pawl_status st = judge_readings(r, &readings);
+    free(readings.items);
+    return st;
 }
 
 /* ---- the outcome of the comparison ---- */
@@ -428,20 +553,18 @@ static enum pawl_status
 judge(struct pawl_restore *r)
 {
     bool all_fit = r->missing.n == 0 && r->unexpected.n == 0 && r->mismatched.n == 0;
-    bool model_right = true;
-    bool optimizer_right = true;
+    bool all_right = true;
 
     if (!pawl_buffer_ok(&r->hard))
         return no_memory(r);
     bool is_fine = r->hard.len == 0 && (all_fit || r->request.lenient);
     if (!is_fine || r->request.verify_first) {
         /* A flipped bit in a header can look like another name: first make sure that this is what was written. */
-        enum pawl_status st = pawl_step_hash_set(r->step, &r->step->model, r->report, &model_right, r->err);
-        if (st == PAWL_OK)
-            st = pawl_step_hash_set(r->step, &r->step->optimizer, r->report, &optimizer_right, r->err);
+        const struct pawl_set *const sets[] = { &r->step->model, &r->step->optimizer };
+        enum pawl_status st = pawl_step_hash_sets(r->step, sets, 2, r->report, &all_right, r->err);
         if (st != PAWL_OK)
             return st;
-        if (!model_right || !optimizer_right)
+        if (!all_right)
             return pawl_fail(r->err, PAWL_INCOMPLETE, "hash", "%s is damaged", PAWL_SHOW(r->step->name));
     }
     report_names(r);
@@ -474,16 +597,7 @@ restore(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
         pawl_restore_add_hard(r, "the checkpoint was opened for its weights only, and the state asks for more");
     if (st == PAWL_OK)
         st = judge(r);
-    if (st != PAWL_OK)
-        return st;
-    unsigned char *block = malloc(BLOCK_BYTES);
-    if (block == NULL)
-        return pawl_fail_memory(r->err, BLOCK_BYTES);
-    st = read_slot(r, model, block);
-    if (st == PAWL_OK)
-        st = read_slot(r, optimizer, block);
-    free(block);
-    return st;
+    return st == PAWL_OK ? read_tensors(r, model, optimizer) : st;
 }
 
 void

@@ -10,6 +10,7 @@
 #include "checkpoint/pins.h"
 #include "base/options.h"
 #include "checkpoint/run.h"
+#include "pawl/run.h"
 
 /* ---- does a step count? ---- */
 
@@ -304,8 +305,8 @@ out:
 /* ---- pawl_ckpt_prune ---- */
 
 static enum pawl_status
-prune_locked(const struct pawl_dir *root, const struct pawl_retention_policy *policy, bool dry_run,
-             struct pawl_report *report, struct pawl_error *err)
+prune_locked(const struct pawl_dir *root, const struct pawl_retention_policy *policy, const int64_t *corrupt,
+             size_t n_corrupt, bool dry_run, struct pawl_report *report, struct pawl_error *err)
 {
     const struct pawl_warner warner = { NULL, NULL, report };
     struct pawl_dir_list list = { NULL, 0 };
@@ -327,6 +328,8 @@ prune_locked(const struct pawl_dir *root, const struct pawl_retention_policy *po
     const struct pawl_retention retention = { .root = root,
                                               .policy = *policy,
                                               .newest = is_there ? latest : INT64_MAX,
+                                              .corrupt = corrupt,
+                                              .n_corrupt = n_corrupt,
                                               .dry_run = dry_run,
                                               .warner = &warner,
                                               .report = report };
@@ -337,6 +340,36 @@ prune_locked(const struct pawl_dir *root, const struct pawl_retention_policy *po
     return st;
 }
 
+static enum pawl_status
+take_policy(const struct pawl_prune_options *options, struct pawl_prune_options *known,
+            struct pawl_retention_policy *policy, struct pawl_error *err)
+{
+    if (options == NULL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument", "prune: options say how many steps to keep");
+    enum pawl_status st =
+        pawl_options_take(known, sizeof *known, options, options->size, "struct pawl_prune_options", err);
+    if (st != PAWL_OK)
+        return st;
+    *policy = (struct pawl_retention_policy){ known->keep, known->keep_every, known->keep_best, known->n_keep_best };
+    st = pawl_policy_check(policy, err);
+    if (st == PAWL_OK && policy->keep == 0 && policy->keep_every == 0 && policy->n_best == 0)
+        st = pawl_fail(err, PAWL_ARGUMENT, "argument", "keep is 0, expected 1 or more");
+    return st == PAWL_OK ? st : pawl_context(err, st, "prune");
+}
+
+/* The answer of a prune, with the report handed over. */
+static enum pawl_status
+end_prune(enum pawl_status st, struct pawl_report *report, struct pawl_report **ret_report, struct pawl_error *err)
+{
+    if (st == PAWL_OK && !pawl_report_ok(report))
+        st = pawl_fail_memory(err, 1);
+    if (ret_report != NULL)
+        *ret_report = report;
+    else
+        pawl_report_free(report);
+    return st == PAWL_OK ? st : pawl_context(err, st, "prune");
+}
+
 enum pawl_status
 pawl_ckpt_prune_os(const struct pawl_os *os, struct pawl_str path, const struct pawl_prune_options *options,
                    struct pawl_report **ret_report, struct pawl_error *err)
@@ -344,37 +377,39 @@ pawl_ckpt_prune_os(const struct pawl_os *os, struct pawl_str path, const struct 
     struct pawl_prune_options known = { .size = sizeof known };
     struct pawl_retention_policy policy;
     struct pawl_dir root = PAWL_DIR_INIT;
-    struct pawl_report *report = NULL;
-    enum pawl_status st;
     if (ret_report != NULL)
         *ret_report = NULL;
-    if (options == NULL)
-        return pawl_fail(err, PAWL_ARGUMENT, "argument", "prune: options say how many steps to keep");
-    st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_prune_options", err);
+    enum pawl_status st = take_policy(options, &known, &policy, err);
     if (st != PAWL_OK)
         return st;
-    policy = (struct pawl_retention_policy){ known.keep, known.keep_every, known.keep_best, known.n_keep_best };
-    st = pawl_policy_check(&policy, err);
-    if (st == PAWL_OK && policy.keep == 0 && policy.keep_every == 0 && policy.n_best == 0)
-        st = pawl_fail(err, PAWL_ARGUMENT, "argument", "keep is 0, expected 1 or more");
-    if (st != PAWL_OK)
-        return pawl_context(err, st, "prune");
-    report = pawl_report_new();
+    struct pawl_report *report = pawl_report_new();
     st = report == NULL ? pawl_fail_memory(err, 1) : pawl_root_open_locked(&root, os, path, err);
     if (st == PAWL_OK) {
-        st = prune_locked(&root, &policy, known.dry_run != 0, report, err);
+        st = prune_locked(&root, &policy, NULL, 0, known.dry_run != 0, report, err);
         pawl_dir_unlock(&root);
     }
-    if (st == PAWL_OK && !pawl_report_ok(report))
-        st = pawl_fail_memory(err, 1);
-    if (st != PAWL_OK)
-        st = pawl_context(err, st, "prune");
     pawl_dir_release(&root);
+    return end_prune(st, report, ret_report, err);
+}
+
+enum pawl_status
+pawl_run_prune(struct pawl_run *run, const struct pawl_prune_options *options, struct pawl_report **ret_report,
+               struct pawl_error *err)
+{
+    struct pawl_prune_options known;
+    struct pawl_retention_policy policy;
     if (ret_report != NULL)
-        *ret_report = report;
-    else
-        pawl_report_free(report);
-    return st;
+        *ret_report = NULL;
+    enum pawl_status st = take_policy(options, &known, &policy, err);
+    if (st != PAWL_OK)
+        return st;
+    struct pawl_report *report = pawl_report_new();
+    st = report == NULL ? pawl_fail_memory(err, 1) : pawl_run_enter(run, err);
+    if (st == PAWL_OK) {
+        st = prune_locked(&run->root, &policy, run->corrupt, run->n_corrupt, known.dry_run != 0, report, err);
+        pawl_run_leave(run);
+    }
+    return end_prune(st, report, ret_report, err);
 }
 
 enum pawl_status

@@ -6,7 +6,9 @@
 #include "base/str.h"
 #include "checkpoint/names.h"
 #include "base/options.h"
+#include "checkpoint/async.h"
 #include "checkpoint/save.h"
+#include "os/thread.h"
 
 enum pawl_status
 pawl_root_path(struct pawl_str root, char **ret_path, struct pawl_error *err)
@@ -40,8 +42,8 @@ pawl_root_open_locked(struct pawl_dir *root, const struct pawl_os *os, struct pa
 
 /* ---- entering ---- */
 
-enum pawl_status
-pawl_run_enter(struct pawl_run *run, struct pawl_error *err)
+static enum pawl_status
+lock_run(struct pawl_run *run, struct pawl_error *err)
 {
     if (run == NULL)
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "no run was given");
@@ -53,6 +55,35 @@ pawl_run_enter(struct pawl_run *run, struct pawl_error *err)
                          run->process, process);
     (void)pthread_mutex_lock(&run->lock);
     return PAWL_OK;
+}
+
+enum pawl_status
+pawl_run_enter(struct pawl_run *run, struct pawl_error *err)
+{
+    enum pawl_status st = lock_run(run, err);
+    if (st != PAWL_OK)
+        return st;
+    st = pawl_flight_wait(run, err);
+    if (st != PAWL_OK)
+        pawl_run_leave(run);
+    return st;
+}
+
+enum pawl_status
+pawl_run_enter_save(struct pawl_run *run, struct pawl_error *err)
+{
+    enum pawl_status st = lock_run(run, err);
+    if (st != PAWL_OK)
+        return st;
+    if (run->options.in_flight == PAWL_IN_FLIGHT_REFUSE)
+        st = pawl_flight_refuse(run, err);
+    if (st == PAWL_OK)
+        st = pawl_flight_wait(run, err);
+    if (st == PAWL_OK)
+        st = pawl_flight_tell(run, err);
+    if (st != PAWL_OK)
+        pawl_run_leave(run);
+    return st;
 }
 
 void
@@ -77,6 +108,16 @@ check_options(const struct pawl_run_options *options, struct pawl_error *err)
     if (options->busy != PAWL_BUSY_ERROR && options->busy != PAWL_BUSY_WAIT)
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "busy is %d, expected PAWL_BUSY_ERROR or PAWL_BUSY_WAIT",
                          (int)options->busy);
+    if (options->snapshot != PAWL_SNAPSHOT_COPY && options->snapshot != PAWL_SNAPSHOT_BORROW)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                         "snapshot is %d, expected PAWL_SNAPSHOT_COPY or PAWL_SNAPSHOT_BORROW", (int)options->snapshot);
+    if (options->in_flight != PAWL_IN_FLIGHT_WAIT && options->in_flight != PAWL_IN_FLIGHT_REFUSE)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                         "in_flight is %d, expected PAWL_IN_FLIGHT_WAIT or PAWL_IN_FLIGHT_REFUSE",
+                         (int)options->in_flight);
+    if (options->at_exit != PAWL_AT_EXIT_WAIT && options->at_exit != PAWL_AT_EXIT_CANCEL)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                         "at_exit is %d, expected PAWL_AT_EXIT_WAIT or PAWL_AT_EXIT_CANCEL", (int)options->at_exit);
     return PAWL_OK;
 }
 
@@ -111,7 +152,9 @@ static void
 free_run(struct pawl_run *run)
 {
     pawl_dir_release(&run->root);
+    (void)pthread_cond_destroy(&run->changed);
     (void)pthread_mutex_destroy(&run->lock);
+    pawl_pages_release(&run->shadow);
     pawl_arena_release(&run->arena);
     free(run->corrupt);
     free(run);
@@ -137,6 +180,12 @@ pawl_run_open_os(const struct pawl_os *os, struct pawl_str root, const struct pa
         return st;
     run = calloc(1, sizeof *run);
     if (run == NULL || pthread_mutex_init(&run->lock, NULL) != 0) {
+        free(run);
+        free(path);
+        return pawl_fail_memory(err, sizeof *run);
+    }
+    if (pawl_condition_init(&run->changed) != 0) {
+        (void)pthread_mutex_destroy(&run->lock);
         free(run);
         free(path);
         return pawl_fail_memory(err, sizeof *run);
@@ -188,10 +237,11 @@ pawl_run_close(struct pawl_run *run, struct pawl_error *err)
     enum pawl_status st = pawl_run_enter(run, err);
     if (st != PAWL_OK)
         return st;
+    st = pawl_flight_tell(run, err);
     pawl_run_leave(run);
     pawl_dir_unlock(&run->root);
     free_run(run);
-    return PAWL_OK;
+    return st;
 }
 
 /* ---- what a run does ---- */
@@ -232,7 +282,7 @@ save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, const 
     (void)pthread_mutex_lock(&state->lock);
     enum pawl_status st = pawl_parts_plan(&parts, state, &options, err);
     if (st == PAWL_OK) {
-        st = pawl_save_parts(run, &parts, step, err);
+        st = pawl_save_parts(run, &parts, step, NULL, err);
         pawl_parts_release(&parts);
     } else {
         st = pawl_context(err, st, "save step %" PRId64, step);
@@ -252,7 +302,7 @@ pawl_run_save(struct pawl_run *run, struct pawl_state *state, int64_t step, cons
     if (options != NULL)
         st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_save_options", err);
     if (st == PAWL_OK)
-        st = pawl_run_enter(run, err);
+        st = pawl_run_enter_save(run, err);
     if (st != PAWL_OK)
         return st;
     st = save_locked(run, state, step, &known, err);

@@ -7,6 +7,7 @@
 #include "checkpoint/policies.h"
 #include "checkpoint/root.h"
 #include "os/file.h"
+#include "os/pages.h"
 #include "pawl/run.h"
 
 /* Said once per run: what a filesystem lacks, it lacks every time. */
@@ -32,6 +33,13 @@ struct pawl_run {
     bool is_unsettled; /* what a crashed or failed save left is to be looked after before the next one */
     int64_t *corrupt;  /* steps that a restore found wrong */
     size_t n_corrupt;
+
+    /* Saves in the background, async.c. While one is in flight its thread has the run, without the lock, but for these. */
+    pthread_cond_t changed;   /* flight_is_over became true */
+    struct pawl_save *flight; /* in flight, or over and not looked at since; a reference. NULL: none */
+    bool flight_is_over;
+    struct pawl_save *failed; /* the last one that ended so; a reference. NULL: none, or it was told */
+    struct pawl_pages shadow; /* where snapshots are kept */
 };
 
 /* A NUL-terminated copy of a caller's path, on the heap; PAWL_ARGUMENT for one that is empty or holds a NUL. */
@@ -48,8 +56,13 @@ enum pawl_status pawl_ckpt_prune_os(const struct pawl_os *os, struct pawl_str ro
                                     const struct pawl_prune_options *options, struct pawl_report **ret_report,
                                     struct pawl_error *err);
 
-/* Take the run's lock: PAWL_WRONG_PROCESS in a forked child, where the lock may be held for ever. */
+/*
+ * Take the run's lock, after the save in flight. PAWL_WRONG_PROCESS in a forked child, where the lock may be held for ever; PAWL_ARGUMENT from a
+ * callback of the save in flight.
+ */
 enum pawl_status pawl_run_enter(struct pawl_run *run, struct pawl_error *err);
+/* The same for a new save: PAWL_BUSY when one is in flight and the options refuse that; an error that nobody was told. */
+enum pawl_status pawl_run_enter_save(struct pawl_run *run, struct pawl_error *err);
 void pawl_run_leave(struct pawl_run *run);
 
 #endif

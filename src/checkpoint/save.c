@@ -22,6 +22,7 @@
 #include <time.h>
 #include "base/checked.h"
 #include "base/str.h"
+#include "checkpoint/crew.h"
 #include "checkpoint/names.h"
 #include "checkpoint/retention.h"
 
@@ -45,6 +46,7 @@ struct save {
     struct pawl_manifest manifest;
     struct pawl_buffer text; /* of the manifest */
     struct pawl_meter meter;
+    const struct pawl_save_watch *watch; /* NULL: nobody */
 };
 
 static void
@@ -154,27 +156,57 @@ make_directory(struct save *save, struct pawl_error *err)
 
 /* ---- 2 and 3: files, then the manifest ---- */
 
+static void
+say_no_reserve(struct pawl_run *run)
+{
+    say_once(run, PAWL_SAID_RESERVE, "no-reserve",
+             "this filesystem can't reserve space: a full disk is found only while writing");
+}
+
 static enum pawl_status
 write_part(struct save *save, const struct pawl_part *part, struct pawl_receipt *receipt, struct pawl_error *err)
 {
     bool is_reserved = true;
-    enum pawl_status st = pawl_part_write(part, &save->dir, &save->meter, receipt, &is_reserved, err);
+    enum pawl_status st = pawl_part_write(part, &save->dir, NULL, &save->meter, receipt, &is_reserved, err);
     if (!is_reserved)
-        say_once(save->run, PAWL_SAID_RESERVE, "no-reserve",
-                 "this filesystem can't reserve space: a full disk is found only while writing");
+        say_no_reserve(save->run);
+    return st;
+}
+
+/* What follows each file of tensors or document, in their order. */
+static enum pawl_status
+pass_file(void *context, bool is_reserved, struct pawl_error *err)
+{
+    const struct save *save = context;
+    if (!is_reserved)
+        say_no_reserve(save->run);
+    return pass_failpoint(save, "save/after-file", err);
+}
+
+static enum pawl_status
+write_parts(struct save *save, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    bool has_begun = false;
+    /* Printing the manifest has sorted the receipts; these are new ones, in the order of the parts. */
+    if (pawl_crew_can(save->parts, save->run->os))
+        st = pawl_crew_write(save->parts, &save->dir, &save->meter, save->receipts, pass_file, save, &has_begun, err);
+    if (has_begun)
+        return st;
+    for (size_t i = 0; i < save->parts->n && st == PAWL_OK; i++) {
+        st = write_part(save, &save->parts->parts[i], &save->receipts[i], err);
+        if (st == PAWL_OK)
+            st = pass_file(save, true, err);
+    }
     return st;
 }
 
 static enum pawl_status
 write_files(struct save *save, struct pawl_error *err)
 {
-    enum pawl_status st = PAWL_OK;
-    /* Printing the manifest has sorted the receipts; these are new ones, in the order of the parts. */
-    for (size_t i = 0; i < save->parts->n && st == PAWL_OK; i++) {
-        st = write_part(save, &save->parts->parts[i], &save->receipts[i], err);
-        if (st == PAWL_OK)
-            st = pass_failpoint(save, "save/after-file", err);
-    }
+    enum pawl_status st = write_parts(save, err);
+    if (st == PAWL_OK && save->watch != NULL)
+        save->watch->released(save->watch->context);
     if (st == PAWL_OK)
         st = pass_failpoint(save, "save/before-manifest", err);
     if (st == PAWL_OK)
@@ -186,6 +218,8 @@ write_files(struct save *save, struct pawl_error *err)
     st = write_part(save, &part, &receipt, err);
     if (st == PAWL_OK)
         st = sync_dir(save, &save->dir, err);
+    if (st == PAWL_OK && save->watch != NULL)
+        save->watch->written(save->watch->context);
     return st;
 }
 
@@ -238,6 +272,8 @@ publish(struct save *save, struct pawl_error *err)
 {
     struct pawl_os_stat there;
     enum pawl_status st = pass_failpoint(save, "save/before-rename", err);
+    if (st == PAWL_OK && save->watch != NULL)
+        st = save->watch->publishing(save->watch->context, err);
     if (st != PAWL_OK)
         return st;
     st = pawl_dir_stat(save->root, save->name, &there, err);
@@ -405,7 +441,8 @@ forget_corrupt(struct pawl_run *run, int64_t step)
 /* ---- all of it ---- */
 
 enum pawl_status
-pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t step, struct pawl_error *err)
+pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t step, const struct pawl_save_watch *watch,
+                struct pawl_error *err)
 {
     char created_at[40];
     bool is_final = false;
@@ -415,7 +452,11 @@ pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t st
                          .step = step,
                          .dir = PAWL_DIR_INIT,
                          .text = PAWL_BUFFER_INIT,
-                         .meter = { .progress = run->options.progress, .context = run->options.context } };
+                         .meter = { .progress = run->options.progress, .context = run->options.context },
+                         .watch = watch };
+    if (watch != NULL)
+        save.meter =
+            (struct pawl_meter){ .progress = watch->progress, .context = watch->context, .times = watch->times };
     pawl_entry_name(step, "", save.name);
     pawl_entry_name(step, ".tmp", save.tmp);
     pawl_entry_name(step, ".prev", save.prev);

@@ -209,9 +209,8 @@ check_tensor(const struct pawl_state *state, const struct pawl_tensor *tensor, s
     return pawl_tensor_check(tensor, &bytes, err);
 }
 
-/* Copy what the tensor points to. */
-static bool
-keep_tensor(struct pawl_arena *arena, struct pawl_tensor *tensor)
+bool
+pawl_tensor_keep(struct pawl_arena *arena, struct pawl_tensor *tensor)
 {
     if (!pawl_arena_copy_str(arena, tensor->name, &tensor->name))
         return false;
@@ -253,7 +252,7 @@ add_tensor(struct pawl_state *state, struct pawl_tensor tensor, struct pawl_erro
         return st;
     }
     if (!grow((void **)&state->tensors, state->n_tensors, &state->tensors_capacity, sizeof *state->tensors) ||
-        !grow_table(state) || !keep_tensor(&state->arena, &tensor))
+        !grow_table(state) || !pawl_tensor_keep(&state->arena, &tensor))
         return pawl_fail_memory(err, sizeof tensor);
     state->tensor_table[find_place(state, tensor.slot, tensor.name)] = (uint32_t)state->n_tensors + 1;
     state->tensors[state->n_tensors++] = tensor;

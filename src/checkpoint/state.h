@@ -64,6 +64,9 @@ struct pawl_state {
 const struct pawl_tensor *pawl_state_find_tensor(const struct pawl_state *state, enum pawl_slot slot,
                                                  struct pawl_str name);
 
+/* Copy what the tensor points to (name, shape, strides, the source's struct) into the arena; false: no memory. */
+bool pawl_tensor_keep(struct pawl_arena *arena, struct pawl_tensor *tensor);
+
 /* Do two tensors share storage (address, dtype, shape and strides equal; sources never)? Then the name least in byte order is the target. */
 bool pawl_tensor_shares(const struct pawl_tensor *a, const struct pawl_tensor *b);
 

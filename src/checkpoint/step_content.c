@@ -14,11 +14,18 @@
 #include "formats/json/json.h"
 #include "model/index.h"
 
+/* A file of tensors that was opened and hashed ahead of its turn. */
+struct early {
+    const struct pawl_receipt *row; /* NULL: none, or it was taken */
+    struct pawl_set set;
+};
+
 struct content {
     struct pawl_step *step;
     const struct pawl_step_options *options;
     struct pawl_report *report;
     struct pawl_error *err;
+    struct early *early; /* two of them */
 };
 
 /* The files of one base ("model", "optimizer") that the manifest lists. */
@@ -250,6 +257,50 @@ check_listing(const struct content *c, const struct form *model, const struct fo
 
 static const struct pawl_set_options SET_OPTIONS = { .index_inside_only = true };
 
+/*
+ * Model and optimizer, when each is one file, are hashed together: two streams on one core. Only files that open without a fault: all
+ * faults are found, and told, when their turn comes.
+ */
+static void
+open_early(const struct content *c, const struct form *const *forms)
+{
+    const struct pawl_set *sets[2];
+    size_t n = 0;
+    struct pawl_step *step = c->step;
+    if (!step->dir.os->takes_threads || step->trust != PAWL_TRUST_FULL || c->options->defer_hash ||
+        c->options->weights_only)
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        const struct pawl_receipt *row = forms[i]->single;
+        if (!forms[i]->is_whole || row == NULL || file_of(c, row)->state != PAWL_STEP_FILE_THERE)
+            return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        char *name = pawl_str_dup(forms[i]->single->name);
+        struct pawl_set set = PAWL_SET_INIT;
+        if (name != NULL && pawl_set_open_file(&set, &step->dir, name, &SET_OPTIONS, NULL) == PAWL_OK) {
+            c->early[i] = (struct early){ forms[i]->single, set };
+            sets[n++] = &c->early[i].set;
+        }
+        free(name);
+    }
+    if (n == 2)
+        pawl_step_hash_ahead(step, sets, n);
+}
+
+static bool
+take_early(const struct content *c, const struct pawl_receipt *row, struct pawl_set *ret_set)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (c->early[i].row != row)
+            continue;
+        *ret_set = c->early[i].set;
+        c->early[i] = (struct early){ NULL, PAWL_SET_INIT };
+        return true;
+    }
+    return false;
+}
+
 /* One file of tensors, by itself. `set` NULL: only its faults are wanted. */
 static enum pawl_status
 check_file(const struct content *c, const struct pawl_receipt *row, struct pawl_set *ret_set, bool *ret_is_open)
@@ -261,13 +312,16 @@ check_file(const struct content *c, const struct pawl_receipt *row, struct pawl_
     *ret_is_open = false;
     if (file_of(c, row)->state < PAWL_STEP_FILE_THERE || file_of(c, row)->state == PAWL_STEP_FILE_WRONG)
         return PAWL_OK;
-    char *name = pawl_str_dup(row->name);
-    if (name == NULL)
-        return pawl_fail_memory(c->err, row->name.len + 1);
-    enum pawl_status st = pawl_set_open_file(&set, &c->step->dir, name, &SET_OPTIONS, &own);
-    if (st == PAWL_IO) /* believed when a second try repeats it */
+    enum pawl_status st = PAWL_OK;
+    if (!take_early(c, row, &set)) {
+        char *name = pawl_str_dup(row->name);
+        if (name == NULL)
+            return pawl_fail_memory(c->err, row->name.len + 1);
         st = pawl_set_open_file(&set, &c->step->dir, name, &SET_OPTIONS, &own);
-    free(name);
+        if (st == PAWL_IO) /* believed when a second try repeats it */
+            st = pawl_set_open_file(&set, &c->step->dir, name, &SET_OPTIONS, &own);
+        free(name);
+    }
     if (st != PAWL_OK)
         return parsed(c, row, st, &own);
     if (!c->options->defer_hash || ret_set == NULL)
@@ -622,7 +676,8 @@ enum pawl_status
 pawl_step_check_content(struct pawl_step *step, const struct pawl_step_options *options, struct pawl_report *report,
                         struct pawl_error *err)
 {
-    const struct content c = { step, options, report, err };
+    struct early early[2] = { { NULL, PAWL_SET_INIT }, { NULL, PAWL_SET_INIT } };
+    const struct content c = { step, options, report, err, early };
     const struct form model = find_form(&step->manifest, PAWL_STR("model"));
     const struct form optimizer = find_form(&step->manifest, PAWL_STR("optimizer"));
 
@@ -633,8 +688,12 @@ pawl_step_check_content(struct pawl_step *step, const struct pawl_step_options *
     if (st == PAWL_OK)
         st = check_other_documents(&c);
     if (st == PAWL_OK)
+        open_early(&c, (const struct form *const[]){ &model, &optimizer });
+    if (st == PAWL_OK)
         st = check_model(&c, &model);
     if (st == PAWL_OK && !options->weights_only)
         st = check_optimizer(&c, &optimizer);
+    pawl_set_release(&early[0].set);
+    pawl_set_release(&early[1].set);
     return st;
 }

@@ -8,17 +8,10 @@
  * in favour of EVP; every release so far has them, as have LibreSSL, BoringSSL
  * and AWS-LC. Speed is the same: EVP calls the same block function.
  */
-#define OPENSSL_SUPPRESS_DEPRECATED
-#include "pawl/digest.h"
+#include "codec/sha256_state.h"
 
 #include <stdlib.h>
-#include <openssl/sha.h>
-
 #include "base/fail.h"
-
-struct pawl_sha256 {
-    SHA256_CTX context;
-};
 
 /* Init, update and final of libcrypto return 1, always: they only compute. Anything else must not become a digest. */
 static void

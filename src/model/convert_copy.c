@@ -10,13 +10,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "model/convert_model.h"
-#include "os/pages.h"
+#include "os/large.h"
 
-/* Blocks end where the writer's buffer would in the file: all but the first are written from where they are, past the cache. */
-#define BLOCK_BYTES PAWL_DIRECT_BYTES
-
-/* Files from this size on are written past the cache. */
-#define DIRECT_BYTES_MIN ((uint64_t)16 << 20)
+/* What is read at once, and handed to the writer. */
+#define BLOCK_BYTES ((size_t)4 << 20)
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
@@ -250,8 +247,6 @@ pawl_copier_write(struct pawl_copier *copier, size_t file, struct pawl_writer *w
     const struct pawl_st_plan *plan = &copier->conversion->split.files[file].plan;
     const void *data = NULL;
     size_t n = 1;
-    if (plan->file_bytes >= DIRECT_BYTES_MIN)
-        pawl_writer_set_direct(writer);
     enum pawl_status st = pawl_writer_add(writer, plan->prefix.data, plan->prefix.len, err);
     while (st == PAWL_OK && n != 0) {
         st = pawl_copier_next(copier, file, &data, &n, err);

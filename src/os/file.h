@@ -144,8 +144,15 @@ void pawl_map_release(struct pawl_map *map);
 /*
  * One file being written, front to back. It is the place of the durable
  * writing engine: spans are taken in file order and every byte is shown to
- * `tap` (a hash, a counter) in order, exactly once. Data are gathered in a
- * buffer of 1 MiB; larger spans are written from where they are.
+ * `tap` (a hash, a counter) in order, exactly once, at the latest when
+ * pawl_writer_sync has returned. Data are gathered in a buffer of 1 MiB;
+ * larger spans are written from where they are.
+ *
+ * A file that was announced with 1 MiB or more goes through a lane
+ * (os/lane.h): while the caller fills a buffer, others are written, past the
+ * system's cache where the filesystem takes that, and shown to the tap, by
+ * threads of their own. Tables that do not take threads see the same calls
+ * from the caller's.
  *
  *     pawl_writer_create -> pawl_writer_add ... -> pawl_writer_sync -> pawl_writer_close
  *
@@ -156,6 +163,10 @@ struct pawl_tap {
     void (*update)(void *context, const void *data, size_t bytes); /* NULL: nobody looks */
     void *context;
 };
+
+struct pawl_lane;
+struct pawl_lanes;
+struct pawl_outlet;
 
 struct pawl_writer {
     const struct pawl_os *os;
@@ -168,40 +179,37 @@ struct pawl_writer {
     uint64_t offset;         /* bytes taken so far */
     uint64_t written;        /* bytes handed to the system */
     uint64_t written_back;   /* of these, the write-back was begun */
-    unsigned char *gather;   /* the buffer */
+    unsigned char *gather;   /* the buffer; NULL when there is a lane */
     size_t gathered;
-    size_t gather_bytes; /* size of the buffer */
-    bool is_direct;      /* past the cache */
     struct pawl_tap tap;
+    struct pawl_lane *lane; /* NULL: a small file, one of unknown size, or a sink */
+    struct pawl_lanes *own_lanes;
+    struct pawl_outlet *outlet; /* what the lane writes by */
 };
 
-#define PAWL_WRITER_INIT                                                \
-    {                                                                   \
-        NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, false, \
-        {                                                               \
-            NULL, NULL                                                  \
-        }                                                               \
+#define PAWL_WRITER_INIT                                                                       \
+    {                                                                                          \
+        NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, { NULL, NULL }, NULL, NULL, NULL \
     }
 
 /* `bytes` is the size to come, 0 when not known: space is reserved where the filesystem can. A file that becomes
  * smaller is cut at the sync, a larger one just grows. PAWL_EXISTS when the name is taken. */
 enum pawl_status pawl_writer_create(struct pawl_writer *writer, const struct pawl_dir *dir, const char *name,
                                     uint64_t bytes, struct pawl_tap tap, struct pawl_error *err);
+/* The same, as one of several files that are written at once: their taps are served together (os/lane.h). `lanes` NULL: alone. */
+enum pawl_status pawl_writer_create_among(struct pawl_writer *writer, struct pawl_lanes *lanes,
+                                          const struct pawl_dir *dir, const char *name, uint64_t bytes,
+                                          struct pawl_tap tap, struct pawl_error *err);
 /* Write to a sink: a sync hands over what is gathered and syncs nothing, a close ends it. `sink` must live as long as the writer. */
 enum pawl_status pawl_writer_to_sink(struct pawl_writer *writer, const struct pawl_sink *sink, struct pawl_tap tap,
                                      struct pawl_error *err);
-/*
- * Write past the page cache where the filesystem can: it saves the processor a copy and the cache a large file, and the disk is as fast as it
- * can be. Before anything is added. The buffer becomes PAWL_DIRECT_BYTES; spans whose memory is aligned to 4096 bytes, added where the offset
- * is too, are written from where they are. What can't be done so goes through the cache.
- */
-#define PAWL_DIRECT_BYTES ((size_t)4 << 20)
-void pawl_writer_set_direct(struct pawl_writer *writer);
 enum pawl_status pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err);
 /* Room for the caller to fill in place, at most `bytes`, at least 1; then pawl_writer_filled(n). Saves a copy for sources. */
 enum pawl_status pawl_writer_room(struct pawl_writer *writer, size_t bytes, void **ret_room, size_t *ret_bytes,
                                   struct pawl_error *err);
 enum pawl_status pawl_writer_filled(struct pawl_writer *writer, size_t bytes, struct pawl_error *err);
+/* Add bytes that stay as they are, where they are, until the sync: what lies as a direct write wants it is not copied. */
+enum pawl_status pawl_writer_lend(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err);
 enum pawl_status pawl_writer_sync(struct pawl_writer *writer, struct pawl_error *err);
 enum pawl_status pawl_writer_close(struct pawl_writer *writer,
                                    struct pawl_error *err); /* an error of close is an error */

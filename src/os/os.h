@@ -65,6 +65,9 @@ enum pawl_os_advice { PAWL_OS_SEQUENTIAL = 1, PAWL_OS_WILL_NEED = 2, PAWL_OS_DON
 
 struct pawl_os {
     void *context; /* the table's own; handed to every entry */
+    /* Calls for one job may come from several threads, in no settled order. Where false (a table that counts calls, or replays them), each
+     * job is done by the thread that asks for it, one call after the other. */
+    bool takes_threads;
 
     /* ---- directories ---- */
 
@@ -121,12 +124,14 @@ struct pawl_os {
     int (*file_reserve)(void *context, struct pawl_os_file *file,
                         uint64_t bytes); /* EOPNOTSUPP: can't, go on without */
     int (*file_set_bytes)(void *context, struct pawl_os_file *file, uint64_t bytes); /* cut, or grow by zeros */
+    /*
+     * From now on, or no longer, write past the system's cache. While on, offset, bytes and memory of each span of file_write_at must be
+     * multiples of *ret_alignment (EINVAL, perhaps). EINVAL, EOPNOTSUPP: not on this filesystem. NULL: never in this table.
+     */
+    int (*file_set_direct)(void *context, struct pawl_os_file *file, bool is_direct, size_t *ret_alignment);
     int (*file_sync)(void *context, struct pawl_os_file *file); /* data and what it takes to find them */
     int (*file_write_back)(void *context, struct pawl_os_file *file, uint64_t offset,
                            uint64_t bytes); /* begin, don't wait */
-    /* From now on writes go past the cache, where they are aligned (memory, offset and size to 4096 or what the device wants: EINVAL else),
-     * or through it again. May be NULL: that table has no such thing, as an answer of EINVAL says of a filesystem. */
-    int (*file_set_direct)(void *context, struct pawl_os_file *file, bool is_direct);
     int (*file_advise)(void *context, struct pawl_os_file *file, uint64_t offset, uint64_t bytes,
                        enum pawl_os_advice advice);
     /* A read-only private mapping of the whole range; it outlives the file handle. */

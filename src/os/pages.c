@@ -1,41 +1,60 @@
+/* os/pages.c: kept memory, by mmap. */
 #include "os/pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include "os/parallel.h"
 
-#define HUGE_BYTES ((uintptr_t)2 << 20)
-#define PAGE_BYTES ((uintptr_t)4096)
-/* A smaller block gains nothing that can be measured. */
-#define LARGE_BYTES ((size_t)1 << 20)
+/* What one call of a thread touches: many huge pages, and small enough to share evenly. */
+#define TOUCH_BYTES ((size_t)32 << 20)
+#define SMALL_PAGE_BYTES ((size_t)4096)
 
-/* Advise on whole pages of `unit` bytes inside the block: its neighbours' memory is not ours to advise on. */
 static void
-advise(void *data, size_t bytes, uintptr_t unit, int advice)
+touch(void *context, size_t i)
 {
-    uintptr_t begin = ((uintptr_t)data + unit - 1) & ~(unit - 1);
-    uintptr_t end = ((uintptr_t)data + bytes) & ~(unit - 1);
-    if (begin < end)
-        (void)madvise((void *)begin, end - begin, advice);
+    const struct pawl_pages *pages = context;
+    size_t begin = i * TOUCH_BYTES;
+    size_t end = pages->bytes - begin < TOUCH_BYTES ? pages->bytes : begin + TOUCH_BYTES;
+    for (size_t at = begin; at < end; at += SMALL_PAGE_BYTES)
+        *(volatile unsigned char *)(pages->data + at) =
+            0; /* where there are huge pages, one write in 512 brings one in */
+}
+
+bool
+pawl_pages_take(struct pawl_pages *pages, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2 - 2 * PAWL_HUGE_PAGE_BYTES)
+        return false;
+    bytes = (bytes + PAWL_HUGE_PAGE_BYTES - 1) / PAWL_HUGE_PAGE_BYTES * PAWL_HUGE_PAGE_BYTES;
+    if (bytes == 0)
+        bytes = PAWL_HUGE_PAGE_BYTES;
+    /* One more, so that the boundary lies inside; what is in front of it and behind goes back at once. */
+    size_t mapped = bytes + PAWL_HUGE_PAGE_BYTES;
+    unsigned char *all = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return false;
+    size_t before = (PAWL_HUGE_PAGE_BYTES - (uintptr_t)all % PAWL_HUGE_PAGE_BYTES) % PAWL_HUGE_PAGE_BYTES;
+    size_t behind = mapped - before - bytes;
+    if (before != 0)
+        (void)munmap(all, before);
+    if (behind != 0)
+        (void)munmap(all + before + bytes, behind);
+    *pages = (struct pawl_pages){ all + before, bytes };
+    /* Each of these is a matter of speed: where the kernel has no such thing, the memory works all the same. */
+#ifdef MADV_HUGEPAGE
+    (void)madvise(pages->data, bytes, MADV_HUGEPAGE);
+#endif
+#ifdef MADV_DONTFORK
+    (void)madvise(pages->data, bytes, MADV_DONTFORK);
+#endif
+    pawl_parallel((bytes + TOUCH_BYTES - 1) / TOUCH_BYTES, 0, touch, pages);
+    return true;
 }
 
 void
-pawl_memory_large(void *data, size_t bytes)
+pawl_pages_release(struct pawl_pages *pages)
 {
-    if (data == NULL || bytes < LARGE_BYTES)
-        return;
-#if defined(MADV_HUGEPAGE)
-    advise(data, bytes, HUGE_BYTES, MADV_HUGEPAGE);
-#endif
-}
-
-void
-pawl_memory_filled(void *data, size_t bytes)
-{
-    if (data == NULL || bytes < LARGE_BYTES)
-        return;
-    pawl_memory_large(data, bytes);
-#if defined(MADV_POPULATE_WRITE)
-    advise(data, bytes, PAGE_BYTES,
-           MADV_POPULATE_WRITE); /* Linux 5.14; before that EINVAL, and pages come one by one */
-#endif
+    if (pages->data != NULL)
+        (void)munmap(pages->data, pages->bytes);
+    *pages = (struct pawl_pages)PAWL_PAGES_INIT;
 }

@@ -1,16 +1,32 @@
-/* os/pages.h: large blocks of memory. */
+/*
+ * os/pages.h: large memory that is kept: on huge pages where there are any, and touched before it is needed.
+ *
+ * The first touch of memory costs 2 to 6 times a warm copy, and O_DIRECT goes a third faster from pages of 2 MiB, for a fifth of the
+ * processor time.
+ */
 #ifndef PAWL_OS_PAGES_H
 #define PAWL_OS_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#define PAWL_HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+struct pawl_pages {
+    unsigned char *data; /* begins on a boundary of 2 MiB; zeros at first. NULL: none */
+    size_t bytes;        /* a multiple of 2 MiB */
+};
+
+#define PAWL_PAGES_INIT \
+    {                   \
+        NULL, 0         \
+    }
+
 /*
- * A large block was just allocated and will be used all over: let the system back it by huge pages where it has them. They are
- * had in one fault each instead of 512, and looked at all over they miss the processor's table of addresses less. Only advice: nothing is
- * touched, the contents stay, and small blocks are left alone.
+ * At least `bytes`, all of it touched, by as many threads as there are processors. A forked child does not have it: its page tables are
+ * not copied, and nothing there may touch it or give it back. False when there is no memory.
  */
-void pawl_memory_large(void *data, size_t bytes);
-/* The same of a block that is about to be filled from end to end: its pages are had at once. */
-void pawl_memory_filled(void *data, size_t bytes);
+bool pawl_pages_take(struct pawl_pages *pages, size_t bytes);
+void pawl_pages_release(struct pawl_pages *pages); /* fine on the empty one */
 
 #endif

@@ -478,6 +478,49 @@ posix_file_set_bytes(void *context, struct pawl_os_file *file, uint64_t bytes)
     return saved_errno;
 }
 
+/* By the filesystem's word, where it gives one. */
+static size_t
+direct_alignment(int fd)
+{
+    const size_t ordinary = 4096;
+#ifdef STATX_DIOALIGN
+    struct statx status;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 && (status.stx_mask & STATX_DIOALIGN) != 0) {
+        if (status.stx_dio_offset_align == 0)
+            return 0; /* it says that it can't */
+        size_t both = status.stx_dio_offset_align > status.stx_dio_mem_align ? status.stx_dio_offset_align
+                                                                             : status.stx_dio_mem_align;
+        return both > ordinary ? both : ordinary;
+    }
+#else
+    (void)fd;
+#endif
+    return ordinary;
+}
+
+static int
+posix_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct, size_t *ret_alignment)
+{
+    (void)context;
+#ifdef O_DIRECT
+    /* On the descriptor that the file was made with: an error of write-back is told to each descriptor once. */
+    int flags = fcntl(file->fd, F_GETFL);
+    size_t alignment = is_direct ? direct_alignment(file->fd) : 1;
+    if (flags < 0)
+        return errno;
+    if (alignment == 0)
+        return EOPNOTSUPP;
+    if (fcntl(file->fd, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) < 0)
+        return errno;
+    *ret_alignment = alignment;
+    return 0;
+#else
+    (void)file;
+    *ret_alignment = 1;
+    return is_direct ? EOPNOTSUPP : 0;
+#endif
+}
+
 static int
 posix_file_sync(void *context, struct pawl_os_file *file)
 {
@@ -494,16 +537,6 @@ posix_file_write_back(void *context, struct pawl_os_file *file, uint64_t offset,
         return EINVAL;
     /* Without the waiting flags: those would take a write-back error away from the fsync that must report it. */
     return sync_file_range(file->fd, (off_t)offset, (off_t)bytes, SYNC_FILE_RANGE_WRITE) < 0 ? errno : 0;
-}
-
-static int
-posix_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct)
-{
-    (void)context;
-    int flags = fcntl(file->fd, F_GETFL);
-    if (flags < 0)
-        return errno;
-    return fcntl(file->fd, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) < 0 ? errno : 0;
 }
 
 static int
@@ -586,6 +619,7 @@ posix_process_id(void *context)
 
 static const struct pawl_os POSIX = {
     .context = NULL,
+    .takes_threads = true,
     .dir_open_path = posix_dir_open_path,
     .dir_open = posix_dir_open,
     .dir_close = posix_dir_close,
@@ -611,9 +645,9 @@ static const struct pawl_os POSIX = {
     .file_read_at = posix_file_read_at,
     .file_reserve = posix_file_reserve,
     .file_set_bytes = posix_file_set_bytes,
+    .file_set_direct = posix_file_set_direct,
     .file_sync = posix_file_sync,
     .file_write_back = posix_file_write_back,
-    .file_set_direct = posix_file_set_direct,
     .file_advise = posix_file_advise,
     .file_map = posix_file_map,
     .unmap = posix_unmap,

@@ -1,4 +1,4 @@
-/* The place where every file is written: gathered, shown to a tap, written, synced once. */
+/* The place where every file is written: gathered or in a lane, shown to a tap, written, synced once. */
 #include "os/file.h"
 
 #include <assert.h>
@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/checked.h"
-#include "os/pages.h"
+#include "os/lane.h"
 #include "os/path.h"
+#include "os/outlet.h"
 
 /* Small spans are gathered to this, and large ones cut to it, so that a tap's bytes are still in the cache when they
  * are copied to the system. */
@@ -17,39 +18,87 @@
 /* Begin write-back this often: the disk works while the data come, and the sync at the end is short. */
 #define WRITE_BACK_BYTES ((uint64_t)8 << 20)
 
-/* What direct writes are aligned to: no disk of today wants more. One that does answers EINVAL, and the cache is used. */
-#define DIRECT_ALIGN ((size_t)4096)
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+/* Smaller files are written by their caller: threads and direct writes would cost more than they save. */
+#define LANE_BYTES ((uint64_t)1 << 20)
+#define LANE_SLOTS 4
 
-static bool
-is_full_disk(int code)
-{
-    return code == ENOSPC || code == EDQUOT;
-}
+/* Lent bytes go on their way in pieces of this, so that writing and hashing overlap; each begins where a direct write can. */
+#define LEND_BYTES ((size_t)4 << 20)
+#define LEND_ALIGNMENT 4096
 
-/* An error of `operation`; of a full disk it says how much is needed and how much is there. */
 static enum pawl_status
 fail_writer(const struct pawl_writer *writer, int code, const char *operation, struct pawl_error *err)
 {
-    enum pawl_status st;
-    uint64_t available = 0;
+    const struct pawl_outlet at = {
+        .os = writer->os, .dir = writer->dir, .path = writer->path, .written = writer->written
+    };
     uint64_t needed = writer->bytes_expected > writer->offset ? writer->bytes_expected : writer->offset;
+    return pawl_fail_writing(&at, needed, code, operation, err);
+}
 
-    if (is_full_disk(code) && writer->os->dir_space(writer->os->context, writer->dir, &available) == 0)
-        st = pawl_fail_os(err, code,
-                          "%s '%s' at offset %" PRIu64 ": %" PRIu64 " bytes are needed, %" PRIu64
-                          " are written, %" PRIu64 " more are available",
-                          operation, PAWL_SHOW_PATH(writer->path), writer->written, needed, writer->written, available);
+/* ---- a lane, for large files ---- */
+
+static void
+close_lane(struct pawl_writer *writer)
+{
+    pawl_lane_close(writer->lane);
+    pawl_lanes_free(writer->own_lanes);
+    free(writer->outlet);
+    writer->lane = NULL;
+    writer->own_lanes = NULL;
+    writer->outlet = NULL;
+}
+
+/* Where all buffers are in use, or there is no memory for a lane, the file goes the simple way: no lane then, and no error. */
+static void
+open_lane(struct pawl_writer *writer, struct pawl_lanes *lanes)
+{
+    bool has_threads = writer->os->takes_threads;
+    writer->outlet = malloc(sizeof *writer->outlet);
+    if (writer->outlet == NULL)
+        return;
+    *writer->outlet = (struct pawl_outlet){ .os = writer->os,
+                                            .dir = writer->dir,
+                                            .handle = writer->handle,
+                                            .path = writer->path,
+                                            .bytes_expected = writer->bytes_expected };
+    const struct pawl_lane_options options = { .tap = writer->tap,
+                                               .write = pawl_outlet_write,
+                                               .write_context = writer->outlet,
+                                               .has_writer = has_threads,
+                                               .slots = LANE_SLOTS };
+    unsigned threads = has_threads && writer->tap.update != NULL ? 1 : 0;
+    if (lanes == NULL && pawl_lanes_new(&writer->own_lanes, NULL, threads, NULL) == PAWL_OK)
+        lanes = writer->own_lanes;
+    if (lanes == NULL || pawl_lane_open(&writer->lane, lanes, &options, NULL) != PAWL_OK)
+        close_lane(writer);
     else
-        st = pawl_fail_os(err, code, "%s '%s' at offset %" PRIu64, operation, PAWL_SHOW_PATH(writer->path),
-                          writer->written);
-    pawl_error_path(err, pawl_str_z(writer->path));
+        pawl_outlet_begin(writer->outlet); /* the lane is empty: nobody else looks at it */
+}
+
+/* Wait for the lane; then the handle is as any other. */
+static enum pawl_status
+flush_lane(struct pawl_writer *writer, struct pawl_error *err)
+{
+    enum pawl_status st = pawl_lane_flush(writer->lane, err);
+    if (st == PAWL_OK)
+        st = pawl_outlet_end(writer->outlet, err);
+    writer->written = writer->outlet->written;
     return st;
 }
+
+/* ---- beginning ---- */
 
 enum pawl_status
 pawl_writer_create(struct pawl_writer *writer, const struct pawl_dir *dir, const char *name, uint64_t bytes,
                    struct pawl_tap tap, struct pawl_error *err)
+{
+    return pawl_writer_create_among(writer, NULL, dir, name, bytes, tap, err);
+}
+
+enum pawl_status
+pawl_writer_create_among(struct pawl_writer *writer, struct pawl_lanes *lanes, const struct pawl_dir *dir,
+                         const char *name, uint64_t bytes, struct pawl_tap tap, struct pawl_error *err)
 {
     const struct pawl_os *os = dir->os;
     struct pawl_writer fresh = PAWL_WRITER_INIT;
@@ -61,12 +110,8 @@ pawl_writer_create(struct pawl_writer *writer, const struct pawl_dir *dir, const
     fresh.tap = tap;
     fresh.bytes_expected = bytes;
     fresh.path = pawl_path_join(dir->path, name);
-    fresh.gather = malloc(GATHER_BYTES);
-    fresh.gather_bytes = GATHER_BYTES;
-    if (fresh.path == NULL || fresh.gather == NULL) {
-        st = pawl_fail_memory(err, GATHER_BYTES);
-        goto failed;
-    }
+    if (fresh.path == NULL)
+        return pawl_fail_memory(err, strlen(name));
     do {
         code = os->file_create(os->context, dir->handle, name, &fresh.handle);
     } while (code == EINTR);
@@ -81,10 +126,19 @@ pawl_writer_create(struct pawl_writer *writer, const struct pawl_dir *dir, const
         } while (code == EINTR);
         if (code == 0) {
             fresh.bytes_reserved = bytes;
-        } else if (is_full_disk(code) || code == EIO || code == EFBIG) {
+        } else if (pawl_is_full_disk(code) || code == EIO || code == EFBIG) {
             st = fail_writer(&fresh, code, "reserve space for", err);
             goto failed;
         } /* else it can't be done here: a full disk will be met later */
+    }
+    if (bytes >= LANE_BYTES)
+        open_lane(&fresh, lanes);
+    if (fresh.lane == NULL) {
+        fresh.gather = malloc(GATHER_BYTES);
+        if (fresh.gather == NULL) {
+            st = pawl_fail_memory(err, GATHER_BYTES);
+            goto failed;
+        }
     }
     *writer = fresh;
     return PAWL_OK;
@@ -95,7 +149,6 @@ failed:
         (void)os->remove_file(os->context, dir->handle, name); /* ours: it was just created */
     }
     free(fresh.path);
-    free(fresh.gather);
     return st;
 }
 
@@ -107,7 +160,6 @@ pawl_writer_to_sink(struct pawl_writer *writer, const struct pawl_sink *sink, st
     fresh.sink = sink;
     fresh.tap = tap;
     fresh.gather = malloc(GATHER_BYTES);
-    fresh.gather_bytes = GATHER_BYTES;
     if (fresh.gather == NULL)
         return pawl_fail_memory(err, GATHER_BYTES);
     *writer = fresh;
@@ -139,36 +191,6 @@ hand_over(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
     return PAWL_OK;
 }
 
-void
-pawl_writer_set_direct(struct pawl_writer *writer)
-{
-    const struct pawl_os *os = writer->os;
-    assert(writer->offset == 0);
-    if (writer->sink != NULL || os->file_set_direct == NULL || writer->is_direct)
-        return;
-    unsigned char *gather = aligned_alloc(HUGE_PAGE_BYTES, PAWL_DIRECT_BYTES);
-    if (gather == NULL)
-        return;
-    if (os->file_set_direct(os->context, writer->handle, true) != 0) {
-        free(gather);
-        return;
-    }
-    pawl_memory_filled(gather, PAWL_DIRECT_BYTES);
-    free(writer->gather);
-    writer->gather = gather;
-    writer->gather_bytes = PAWL_DIRECT_BYTES;
-    writer->is_direct = true;
-}
-
-/* Through the cache from here on. The kernel keeps the two ways of one file in step. */
-static void
-stop_direct(struct pawl_writer *writer)
-{
-    if (writer->is_direct)
-        (void)writer->os->file_set_direct(writer->os->context, writer->handle, false);
-    writer->is_direct = false;
-}
-
 /* Write what is gathered and then `bytes` of `data`, all of it. */
 static enum pawl_status
 write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err)
@@ -177,6 +199,7 @@ write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
     struct pawl_os_span spans[2] = { { writer->gather, writer->gathered }, { data, bytes } };
     size_t at = 0;
 
+    assert(writer->lane == NULL);
     if (writer->sink != NULL)
         return hand_over(writer, data, bytes, err);
     for (;;) {
@@ -189,10 +212,6 @@ write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
         int code = os->file_write_at(os->context, writer->handle, writer->written, spans + at, n_spans, &n);
         if (code == EINTR)
             continue;
-        if (code == EINVAL && writer->is_direct) { /* not here, or not so: a short write left the offset odd */
-            stop_direct(writer);
-            continue;
-        }
         if (code == 0 && n == 0)
             code = EIO; /* a table that answers "nothing written" would be asked for ever */
         if (code != 0)
@@ -207,13 +226,11 @@ write_out(struct pawl_writer *writer, const void *data, size_t bytes, struct paw
     }
     writer->gathered = 0;
 
-    if (writer->is_direct)
-        writer->written_back = writer->written;
     if (writer->written - writer->written_back >= WRITE_BACK_BYTES) {
         int code = os->file_write_back(os->context, writer->handle, writer->written_back,
                                        writer->written - writer->written_back);
         /* Advice, mostly; but an error of the disk that shows here might not be told again. */
-        if (code == EIO || is_full_disk(code))
+        if (code == EIO || pawl_is_full_disk(code))
             return fail_writer(writer, code, "begin write-back of", err);
         writer->written_back = writer->written;
     }
@@ -234,23 +251,29 @@ pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, stru
     const unsigned char *at = data;
     enum pawl_status st = check_length(writer, bytes, err);
 
+    while (st == PAWL_OK && bytes != 0 && writer->lane != NULL) {
+        void *room;
+        size_t n;
+        st = pawl_lane_room(writer->lane, &room, &n, err);
+        if (st != PAWL_OK)
+            return st;
+        n = n < bytes ? n : bytes;
+        memcpy(room, at, n);
+        writer->offset += n;
+        st = pawl_lane_filled(writer->lane, n, err);
+        at += n;
+        bytes -= n;
+    }
     while (st == PAWL_OK && bytes != 0) {
-        size_t room = writer->gather_bytes - writer->gathered;
-        size_t n = bytes < writer->gather_bytes ? bytes : writer->gather_bytes;
-        bool is_small = n <= room && n < writer->gather_bytes;
-        if (writer->is_direct) { /* whole pages from where they are, or whole buffers */
-            bool is_aligned = writer->gathered == 0 && (uintptr_t)at % DIRECT_ALIGN == 0 && n >= DIRECT_ALIGN;
-            is_small = !is_aligned;
-            n = is_aligned ? n - n % DIRECT_ALIGN : n < room ? n : room;
-        }
+        size_t room = GATHER_BYTES - writer->gathered;
+        size_t n = bytes < GATHER_BYTES ? bytes : GATHER_BYTES;
+        bool is_small = n <= room && n < GATHER_BYTES;
         if (writer->tap.update != NULL)
             writer->tap.update(writer->tap.context, at, n);
         writer->offset += n;
         if (is_small) {
             memcpy(writer->gather + writer->gathered, at, n);
             writer->gathered += n;
-            if (writer->is_direct && writer->gathered == writer->gather_bytes)
-                st = write_out(writer, NULL, 0, err);
         } else {
             st = write_out(writer, at, n, err);
         }
@@ -261,14 +284,38 @@ pawl_writer_add(struct pawl_writer *writer, const void *data, size_t bytes, stru
 }
 
 enum pawl_status
+pawl_writer_lend(struct pawl_writer *writer, const void *data, size_t bytes, struct pawl_error *err)
+{
+    const unsigned char *at = data;
+    enum pawl_status st = check_length(writer, bytes, err);
+    bool is_aligned =
+        writer->lane != NULL && (uintptr_t)at % LEND_ALIGNMENT == 0 && writer->offset % LEND_ALIGNMENT == 0;
+    while (st == PAWL_OK && is_aligned && bytes >= LEND_ALIGNMENT) {
+        size_t n = bytes < LEND_BYTES ? bytes - bytes % LEND_ALIGNMENT : LEND_BYTES;
+        writer->offset += n;
+        st = pawl_lane_lend(writer->lane, at, n, err);
+        at += n;
+        bytes -= n;
+    }
+    return st == PAWL_OK ? pawl_writer_add(writer, at, bytes, err) : st;
+}
+
+enum pawl_status
 pawl_writer_room(struct pawl_writer *writer, size_t bytes, void **ret_room, size_t *ret_bytes, struct pawl_error *err)
 {
-    if (writer->gathered == writer->gather_bytes) {
+    if (writer->lane != NULL) {
+        size_t room;
+        enum pawl_status st = pawl_lane_room(writer->lane, ret_room, &room, err);
+        if (st == PAWL_OK)
+            *ret_bytes = bytes < room && bytes != 0 ? bytes : room;
+        return st;
+    }
+    if (writer->gathered == GATHER_BYTES) {
         enum pawl_status st = write_out(writer, NULL, 0, err);
         if (st != PAWL_OK)
             return st;
     }
-    size_t room = writer->gather_bytes - writer->gathered;
+    size_t room = GATHER_BYTES - writer->gathered;
     *ret_room = writer->gather + writer->gathered;
     *ret_bytes = bytes < room && bytes != 0 ? bytes : room;
     return PAWL_OK;
@@ -277,10 +324,14 @@ pawl_writer_room(struct pawl_writer *writer, size_t bytes, void **ret_room, size
 enum pawl_status
 pawl_writer_filled(struct pawl_writer *writer, size_t bytes, struct pawl_error *err)
 {
-    assert(bytes <= writer->gather_bytes - writer->gathered);
     enum pawl_status st = check_length(writer, bytes, err);
     if (st != PAWL_OK)
         return st;
+    if (writer->lane != NULL) {
+        writer->offset += bytes;
+        return pawl_lane_filled(writer->lane, bytes, err);
+    }
+    assert(bytes <= GATHER_BYTES - writer->gathered);
     if (writer->tap.update != NULL && bytes != 0)
         writer->tap.update(writer->tap.context, writer->gather + writer->gathered, bytes);
     writer->gathered += bytes;
@@ -292,9 +343,7 @@ enum pawl_status
 pawl_writer_sync(struct pawl_writer *writer, struct pawl_error *err)
 {
     const struct pawl_os *os = writer->os;
-    if (writer->gathered % DIRECT_ALIGN != 0)
-        stop_direct(writer); /* the last bytes are no whole page */
-    enum pawl_status st = write_out(writer, NULL, 0, err);
+    enum pawl_status st = writer->lane != NULL ? flush_lane(writer, err) : write_out(writer, NULL, 0, err);
     if (st != PAWL_OK || writer->sink != NULL)
         return st;
     if (writer->bytes_reserved > writer->written) {
@@ -303,7 +352,7 @@ pawl_writer_sync(struct pawl_writer *writer, struct pawl_error *err)
         do {
             code = os->file_set_bytes(os->context, writer->handle, writer->written);
         } while (code == EINTR);
-        if (code == EIO || is_full_disk(code))
+        if (code == EIO || pawl_is_full_disk(code))
             return fail_writer(writer, code, "cut", err);
         writer->bytes_reserved = writer->written;
     }
@@ -315,9 +364,8 @@ pawl_writer_sync(struct pawl_writer *writer, struct pawl_error *err)
 enum pawl_status
 pawl_writer_close(struct pawl_writer *writer, struct pawl_error *err)
 {
-    if (writer->gathered % DIRECT_ALIGN != 0)
-        stop_direct(writer);
-    enum pawl_status st = write_out(writer, NULL, 0, err); /* nothing, after a sync */
+    /* Nothing, after a sync. */
+    enum pawl_status st = writer->lane != NULL ? flush_lane(writer, err) : write_out(writer, NULL, 0, err);
     if (st != PAWL_OK)
         return st;
     if (writer->sink != NULL) {
@@ -335,6 +383,7 @@ pawl_writer_close(struct pawl_writer *writer, struct pawl_error *err)
 void
 pawl_writer_abandon(struct pawl_writer *writer)
 {
+    close_lane(writer);
     if (writer->handle != NULL)
         (void)writer->os->file_close(writer->os->context, writer->handle);
     free(writer->path);

@@ -1,9 +1,11 @@
-"""The proof: a run that was killed and resumed ends with the bytes of one that never stopped. proof.py PAWL adamw|sgd|momentum|saves
+"""The proof: a run that was killed and resumed ends with the bytes of one that never stopped. proof.py PAWL adamw|sgd|momentum|saves|async
 
 Goal: every bit that a run depends on is in its checkpoint, and what a kill leaves is a checkpoint. Method: the same arguments
 straight through, and killed at chosen steps (failpoint crash: nothing is flushed), resumed, perhaps killed again, and resumed; the
-bytes of final.json, of the model and of the last checkpoint are compared. `saves` kills at every point of a save, in every save.
+bytes of final.json, of the model and of the last checkpoint are compared. `saves` kills at every point of a save, in every save; `async`
+does so while the run goes on, where a step counts from its ckpt event on.
 """
+import json
 import os
 import pathlib
 import sys
@@ -96,10 +98,58 @@ def kill_in_saves(trainer):
     print(f"{count} kills inside of saves")
 
 
+def declared(trainer, out):
+    """The steps of the ckpt events so far; a crash cuts no line, as each is flushed whole."""
+    path = trainer.folder / f"{out}.jsonl"
+    events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [f"step-{e['step']:06}" for e in events if e["kind"] == "ckpt"]
+
+
+def prove_async(trainer):
+    trainer.run("straight", every=20)
+    trainer.run("beside", "--async", "--progress", "beside.jsonl", every=20)
+    same_model("straight", "beside", trainer.folder)
+    wanted = [f"step-{n:06}" for n in (20, 40, 60, 80, 100)]
+    expect(trainer.steps("beside") == wanted, f"steps {trainer.steps('beside')}")
+    expect(declared(trainer, "beside") == wanted, f"ckpt events {declared(trainer, 'beside')}")
+    for step in wanted:
+        same_checkpoint(trainer, "straight", "beside", step)
+
+    # a failed save ends the run at the latest with the next one, and what was declared stays
+    done = trainer.run("failing", "--async", "--progress", "failing.jsonl", failpoints="save/before-manifest=2*error", status=75,
+                       every=20)
+    expect("save step 40: failpoint 'save/before-manifest'" in done.stderr, done.stderr)
+    expect(declared(trainer, "failing") == trainer.steps("failing") == wanted[:1], f"steps {trainer.steps('failing')}")
+    trainer.run("failing", "--resume", "--async", every=20)
+    same_model("straight", "failing", trainer.folder)
+
+    places = [f"train/after-step={at}*crash" for at in (1, 19, 20, 21, 45, 99, 100)]
+    places += [f"save/{point}={at}*crash" for point in SAVE_POINTS for at in (1, 2, 5)]
+    count = 0
+    for i, place in enumerate(places):
+        out = f"killed{i}"
+        done = trainer.start(out, "--async", "--keep", "3", "--progress", f"{out}.jsonl", failpoints=place, every=20)
+        _, err = done.communicate(timeout=60)
+        expect(done.returncode in (0, CRASHED), f"{place}: exit status {done.returncode}\n{err}")
+        count += done.returncode == CRASHED
+        trainer.verify(out)
+        told = declared(trainer, out)
+        expect(not told or told[-1] in trainer.steps(out), f"{place}: {told[-1:]} was declared, {trainer.steps(out)} are there")
+        if done.returncode == CRASHED:
+            trainer.run(out, "--async", "--keep", "3", "--resume", every=20)
+        trainer.verify(out)
+        same_model("straight", out, trainer.folder)
+        same_checkpoint(trainer, "straight", out, "step-000100")
+    expect(count >= 20, f"only {count} kills met the run")
+    print(f"{count} kills beside saves")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="pawl-proof-") as folder:
         if sys.argv[2] == "saves":
             kill_in_saves(Trainer(sys.argv[1], folder))
+        elif sys.argv[2] == "async":
+            prove_async(Trainer(sys.argv[1], folder))
         else:
             prove(Trainer(sys.argv[1], pathlib.Path(folder), OPTIMIZERS[sys.argv[2]]))
 

@@ -1,7 +1,10 @@
 /*
  * Kill a run at random instants, resume it each time, and look.
  *
- *     kill_test WORKER [KILLS [SEED]]          (or PAWL_KILLS, PAWL_KILL_SEED)
+ *     kill_test [--async] WORKER [KILLS [SEED]]          (or PAWL_KILLS, PAWL_KILL_SEED)
+ *
+ * --async: the runs that are killed save in the background, by turns with copies and with borrowed memory. The one that is never killed saves in
+ * the foreground all the same: the bytes must agree.
  *
  * After every kill: each directory named step-N verifies, every byte hashed; LATEST is absent or names one; and no step that was there
  * and verified as LATEST is lost. When a run has reached its end, its last step is, byte for byte, that of a run that was never killed.
@@ -33,13 +36,13 @@ fail(const char *what, const char *detail)
 }
 
 static pid_t
-start(const char *worker, const char *root)
+start(const char *worker, const char *root, const char *way)
 {
     pid_t child = fork();
     if (child < 0)
         fail("fork", strerror(errno));
     if (child == 0) {
-        (void)execl(worker, worker, root, STEPS_TEXT, "7", (char *)NULL);
+        (void)execl(worker, worker, root, STEPS_TEXT, "7", way, (char *)NULL); /* way NULL ends the list */
         _exit(127);
     }
     return child;
@@ -117,6 +120,13 @@ main(int argc, char **argv)
 {
     if (argc < 2)
         return 2;
+    bool is_async = argc > 1 && strcmp(argv[1], "--async") == 0;
+    unsigned long starts = 0;
+    if (is_async) {
+        argv++;
+        if (--argc < 2)
+            return 2;
+    }
     const char *kills_text = argc > 2 ? argv[2] : getenv("PAWL_KILLS");
     const char *seed_text = argc > 3 ? argv[3] : getenv("PAWL_KILL_SEED");
     unsigned long kills = kills_text == NULL ? 200 : strtoul(kills_text, NULL, 10);
@@ -130,7 +140,7 @@ main(int argc, char **argv)
     remove_root(WHOLE);
     remove_root(ROOT);
     uint64_t began = now_ns();
-    if (waitpid(start(argv[1], WHOLE), &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    if (waitpid(start(argv[1], WHOLE, NULL), &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail("the whole run", "did not end well");
     uint64_t run_ns = now_ns() - began;
     read_text(WHOLE, LAST, whole, sizeof whole);
@@ -141,7 +151,7 @@ main(int argc, char **argv)
         /* Mostly within the time of a few steps; now and then at any time of a whole run. */
         uint64_t span = pawl_splitmix64_next(&seed) % 4 == 0 ? run_ns : run_ns / 4;
         uint64_t wait_ns = pawl_splitmix64_next(&seed) % (span + 1);
-        pid_t child = start(argv[1], ROOT);
+        pid_t child = start(argv[1], ROOT, !is_async ? NULL : starts++ % 2 == 0 ? "copy" : "borrow");
         struct timespec wait = { (time_t)(wait_ns / 1000000000U), (long)(wait_ns % 1000000000U) };
         (void)nanosleep(&wait, NULL);
         (void)kill(child, SIGKILL);
@@ -163,7 +173,8 @@ main(int argc, char **argv)
         }
     }
     /* To its end once more, so that the last kills count too. */
-    if (waitpid(start(argv[1], ROOT), &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    if (waitpid(start(argv[1], ROOT, is_async ? "copy" : NULL), &status, 0) < 0 || !WIFEXITED(status) ||
+        WEXITSTATUS(status) != 0)
         fail("the worker", "failed at the end");
     (void)check_root(latest);
     read_text(ROOT, LAST, resumed, sizeof resumed);

@@ -2,11 +2,15 @@
  * A run like any user's, over the public interface alone: it trains a toy whose every bit follows from its seed, saves after
  * each step, and resumes whatever it finds. It is killed by kill_test at random instants.
  *
- *     kill_worker ROOT STEPS SEED
+ *     kill_worker ROOT STEPS SEED [copy|borrow]
+ *
+ * With a way of snapshots it saves in the background, back to back: it trains while the step before is written, and the bytes must be
+ * the same.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pawl/run.h"
 
@@ -65,21 +69,30 @@ main(int argc, char **argv)
     struct pawl_state *state = NULL;
     struct pawl_run *run = NULL;
     int64_t step = 0;
-    if (argc != 4)
+    if (argc != 4 && argc != 5)
         return 2;
+    bool is_async = argc == 5;
+    bool is_borrow = is_async && strcmp(argv[4], "borrow") == 0;
     int64_t steps = strtoll(argv[2], NULL, 10);
     pawl_pcg32_seed(&rng, strtoull(argv[3], NULL, 10), 54);
 
     if (describe(&state, &err) != PAWL_OK ||
-        pawl_run_open_z(argv[1], &PAWL_RUN_OPTIONS(.keep = 2), &run, &err) != PAWL_OK)
+        pawl_run_open_z(argv[1],
+                        &PAWL_RUN_OPTIONS(.keep = 2, .snapshot = is_borrow ? PAWL_SNAPSHOT_BORROW : PAWL_SNAPSHOT_COPY),
+                        &run, &err) != PAWL_OK)
         die(&err);
     enum pawl_status st = pawl_run_restore(run, state, &step, NULL, &err);
     if (st != PAWL_OK && st != PAWL_NOT_FOUND)
         die(&err);
     while (step < steps) {
         train();
-        if (pawl_run_save(run, state, ++step, NULL, &err) != PAWL_OK)
+        if (!is_async && pawl_run_save(run, state, ++step, NULL, &err) != PAWL_OK)
             die(&err);
+        struct pawl_save *save = NULL;
+        if (is_async && (pawl_run_save_async(run, state, ++step, NULL, &save, &err) != PAWL_OK ||
+                         pawl_save_wait_released(save, -1, &err) != PAWL_OK))
+            die(&err);
+        pawl_save_release(save);
     }
     if (pawl_run_close(run, &err) != PAWL_OK)
         die(&err);

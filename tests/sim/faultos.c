@@ -324,6 +324,14 @@ f_file_set_bytes(void *context, struct pawl_os_file *file, uint64_t bytes)
 }
 
 static int
+f_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct, size_t *ret_alignment)
+{
+    if (is_direct)
+        LACK(SIM_DIRECT, EINVAL);
+    PASS(SIM_FILE_SET_DIRECT, inner->file_set_direct(inner->context, file, is_direct, ret_alignment));
+}
+
+static int
 f_file_sync(void *context, struct pawl_os_file *file)
 {
     PASS(SIM_FILE_SYNC, inner->file_sync(inner->context, file));
@@ -444,6 +452,12 @@ faultos_fail_after(struct faultos *faults, enum sim_op op, unsigned nth, int cod
 {
     faultos_fail(faults, op, nth, 0, code);
     faults->is_after = true;
+}
+
+void
+faultos_take_threads(struct faultos *faults)
+{
+    faults->os.takes_threads = true;
 }
 
 bool

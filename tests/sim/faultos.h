@@ -27,6 +27,8 @@ void faultos_fail_after(struct faultos *faults, enum sim_op op, unsigned nth, in
 /* Was the fault met? */
 bool faultos_was_met(const struct faultos *faults);
 void faultos_lack(struct faultos *faults, unsigned features);
+/* Say that calls may come from several threads; which one is the n-th is then anybody's guess. */
+void faultos_take_threads(struct faultos *faults);
 
 /* Calls since the beginning or the last faultos_reset. */
 unsigned faultos_calls(const struct faultos *faults, enum sim_op op);

@@ -14,7 +14,7 @@ struct pawl_os_dir {
 struct pawl_os_file {
     size_t inode;
     uint64_t generation;
-    bool is_writable;
+    bool is_writable, is_direct;
 };
 
 /* Links followed in one path. */
@@ -573,6 +573,7 @@ new_file(struct simdisk *disk, size_t inode, bool is_writable)
     file->inode = inode;
     file->generation = disk->generation;
     file->is_writable = is_writable;
+    file->is_direct = false;
     disk->handles++;
     return file;
 }
@@ -674,8 +675,15 @@ sim_file_write_at(void *context, struct pawl_os_file *file, uint64_t offset, con
     if (code == 0)
         code = check_file(disk, file, true);
     size_t bytes = 0;
-    for (size_t i = 0; i < n_spans; i++)
+    for (size_t i = 0; i < n_spans; i++) {
         bytes += spans[i].bytes;
+        /* As strict as the strictest filesystem. */
+        if (code == 0 && file->is_direct &&
+            ((uintptr_t)spans[i].data % SIM_DIRECT_BYTES != 0 || spans[i].bytes % SIM_DIRECT_BYTES != 0))
+            code = EINVAL;
+    }
+    if (code == 0 && file->is_direct && offset % SIM_DIRECT_BYTES != 0)
+        code = EINVAL;
     size_t taken = bytes;
     if (code == 0 && disk->is_shortened)
         taken = bytes > 1 ? bytes / 2 : bytes;
@@ -690,6 +698,7 @@ sim_file_write_at(void *context, struct pawl_os_file *file, uint64_t offset, con
     }
     if (code == 0) {
         unsigned char *data = sim_alloc(taken);
+        disk->direct_bytes += file->is_direct ? taken : 0;
         size_t at = 0;
         for (size_t i = 0; i < n_spans && at < taken; i++) {
             size_t n = spans[i].bytes < taken - at ? spans[i].bytes : taken - at;
@@ -750,6 +759,22 @@ sim_file_set_bytes(void *context, struct pawl_os_file *file, uint64_t bytes)
         code = EOPNOTSUPP;
     if (code == 0)
         simdisk_record(disk, (struct simchange){ .kind = SIMCHANGE_SET_BYTES, .inode = file->inode, .bytes = bytes });
+    return finish(disk, code);
+}
+
+static int
+sim_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct, size_t *ret_alignment)
+{
+    struct simdisk *disk = context;
+    int code = begin(disk, SIM_FILE_SET_DIRECT);
+    if (code == 0)
+        code = check_file(disk, file, true);
+    if (code == 0 && is_direct && (disk->lacking & SIM_DIRECT) != 0)
+        code = EINVAL;
+    if (code == 0 && !disk->is_denied) {
+        file->is_direct = is_direct;
+        *ret_alignment = is_direct ? SIM_DIRECT_BYTES : 1;
+    }
     return finish(disk, code);
 }
 
@@ -983,6 +1008,12 @@ unsigned
 simdisk_calls(const struct simdisk *disk, enum sim_op op)
 {
     return disk->calls[op];
+}
+
+uint64_t
+simdisk_direct_bytes(const struct simdisk *disk)
+{
+    return disk->direct_bytes;
 }
 
 int

@@ -37,6 +37,9 @@
 
 struct simdisk;
 
+/* Past the cache: offset, length and memory must be multiples of it, else EINVAL. */
+#define SIM_DIRECT_BYTES 4096
+
 struct simdisk *simdisk_new(void);
 void simdisk_free(struct simdisk *disk);
 /* The same content, all of it durable, an empty trace, no faults, nothing open. */
@@ -88,6 +91,7 @@ void simdisk_set_weak_kind(struct simdisk *disk, const char *kind);
 /* ---- counters ---- */
 
 unsigned simdisk_calls(const struct simdisk *disk, enum sim_op op); /* SIM_ANY: all */
+uint64_t simdisk_direct_bytes(const struct simdisk *disk);          /* written past the cache */
 int simdisk_open_handles(const struct simdisk *disk);               /* files and directories */
 int simdisk_open_maps(const struct simdisk *disk);
 

@@ -34,6 +34,7 @@ struct simdisk {
     int handles;
     unsigned calls[SIM_OPS_N + 1];
     uint64_t capacity;
+    uint64_t direct_bytes;
     uint32_t umask;
     unsigned lacking;
     int64_t process;

@@ -29,6 +29,7 @@
     X(SIM_FILE_READ_AT, file_read_at)       \
     X(SIM_FILE_RESERVE, file_reserve)       \
     X(SIM_FILE_SET_BYTES, file_set_bytes)   \
+    X(SIM_FILE_SET_DIRECT, file_set_direct) \
     X(SIM_FILE_SYNC, file_sync)             \
     X(SIM_FILE_WRITE_BACK, file_write_back) \
     X(SIM_FILE_ADVISE, file_advise)         \
@@ -56,7 +57,8 @@ enum sim_feature {
     SIM_KINDS = 1 << 5,      /* listings do not tell kinds */
     SIM_POPULATE = 1 << 6,   /* ENOSYS */
     SIM_SET_BYTES = 1 << 7,  /* EOPNOTSUPP */
-    SIM_SET_MODE = 1 << 8    /* EPERM */
+    SIM_SET_MODE = 1 << 8,   /* EPERM */
+    SIM_DIRECT = 1 << 9      /* writing past the cache: EINVAL when it is asked for */
 };
 
 #endif

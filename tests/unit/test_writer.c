@@ -236,6 +236,7 @@ write_back_is_begun_early_and_its_disk_errors_count(void **state)
 {
     (void)state;
     struct pawl_buffer seen = PAWL_BUFFER_INIT;
+    faultos_lack(faults, SIM_DIRECT);
     assert_int_equal(write_pieces(BIG_BYTES, false, &seen), PAWL_OK);
     assert_int_equal(faultos_calls(faults, SIM_FILE_WRITE_BACK), 1);
     simdisk_remove(disk, "f");

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "base/checked.h"
 #include "base/cursor.h"
-#include "os/pages.h"
+#include "os/large.h"
 
 #define ITEMS_MAX ((size_t)1 << 31)
 /*

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include "base/checked.h"
 #include "formats/json/json_scan.h"
-#include "os/pages.h"
+#include "os/large.h"
 
 /* Literals are compared, and words loaded, without asking whether they still fit: the text has this many NULs behind it. */
 #define ST_SLACK 64
