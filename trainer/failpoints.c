@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "trainer/fault.h"
+#include "trainer/talk.h"
 
 #define CRASH_STATUS 137 /* 128 + SIGKILL: what a shell reports of a killed process */
 #define SLEEP_MAX_US UINT64_C(3600000000)
@@ -107,10 +108,12 @@ add_rule(struct failpoints *points, const char *source, const char *text, size_t
     if (copy == NULL)
         return fault_memory(err, len + 1);
     if (!parse_rule(copy, &rule)) {
+        char shown[128];
+        talk_escape((struct pawl_str){ text, len }, shown, sizeof shown);
         enum pawl_status st = fault(err, PAWL_ARGUMENT, "usage", NULL,
                                     "%s: expected name=[N*]action with the action crash, error, sleep(20ms) or off, "
-                                    "found '%.*s'",
-                                    source, len > 100 ? 100 : (int)len, text);
+                                    "found '%s'",
+                                    source, shown);
         free(copy);
         return st;
     }

@@ -97,7 +97,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < rank + 1)
         return 0;
     for (size_t i = 0; i < rank; i++) {
-        shape[i] = data[1 + i] % (bytes >= 64 ? 4 : 9); /* at most 256 elements: a byte tells which */
+        shape[i] = data[1 + i] % (bytes >= 64 ? 4U : 9U); /* at most 256 elements: a byte tells which */
         bytes *= shape[i];
     }
     if (bytes > 256)

@@ -309,7 +309,7 @@ static void
 golden_good(void **state)
 {
     (void)state;
-    char *text = get_file(GOLDEN "good.tsv", NULL), *line = text, *fields[7];
+    char *text = get_file(GOLDEN "good.tsv", NULL), *line = text, *fields[7] = { NULL };
     size_t n = 0;
     while (*line != '\0') {
         char *next = strchr(line, '\n') + 1, path[512];
@@ -348,7 +348,7 @@ static void
 golden_bad(void **state)
 {
     (void)state;
-    char *text = get_file(GOLDEN "bad.tsv", NULL), *line = text, *fields[5];
+    char *text = get_file(GOLDEN "bad.tsv", NULL), *line = text, *fields[5] = { NULL };
     size_t n = 0;
     while (*line != '\0') {
         char *next = strchr(line, '\n') + 1, path[512], expected[64];

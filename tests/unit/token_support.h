@@ -165,7 +165,7 @@ golden_corpus(const char *name, size_t *ret_n)
     static uint64_t numbers[4096];
     uint32_t *ids = NULL;
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        char *fields[3];
+        char *fields[3] = { NULL };
         assert_int_equal(cut_line(line, fields, 3), 3);
         if (strcmp(fields[0], name) != 0)
             continue;

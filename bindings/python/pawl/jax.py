@@ -67,7 +67,7 @@ def _leaves(tree: Any, what: str = "") -> dict[str, Any]:
 
 
 def _is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return isinstance(leaf, jax.Array) and jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _to_host(leaves: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

@@ -146,7 +146,7 @@ def test_failpoints(folder, python):
             pass
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork")
 def test_a_forked_child_gets_an_error_and_never_hangs():
     """Goal: fork in the middle of a save on another thread: the child's calls raise, it ends, and lock and save stay the parent's.
 
