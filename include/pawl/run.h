@@ -104,6 +104,11 @@ PAWL_API enum pawl_status pawl_run_save(struct pawl_run *run, struct pawl_state 
 /* As pawl_ckpt_pin and pawl_ckpt_unpin, for the root that this run has locked. */
 PAWL_API enum pawl_status pawl_run_pin(struct pawl_run *run, int64_t step, struct pawl_error *err);
 PAWL_API enum pawl_status pawl_run_unpin(struct pawl_run *run, int64_t step, struct pawl_error *err);
+/* As pawl_ckpt_prune and pawl_ckpt_repair, for the root that this run has locked. */
+PAWL_API enum pawl_status pawl_run_prune(struct pawl_run *run, const struct pawl_prune_options *options,
+                                         struct pawl_report **ret_report, struct pawl_error *err);
+PAWL_API enum pawl_status pawl_run_repair(struct pawl_run *run, const struct pawl_repair_options *options,
+                                          struct pawl_report **ret_report, struct pawl_error *err);
 
 /* Release the lock. NULL is fine. */
 PAWL_API enum pawl_status pawl_run_close(struct pawl_run *run, struct pawl_error *err);

@@ -1,8 +1,8 @@
 /*
- * model.c: Model, an open set of tensors, and Mapping, the bytes of one of them in the map of its file. A Mapping holds its
+ * py_model.c: Model, an open set of tensors, and Mapping, the bytes of one of them in the map of its file. A Mapping holds its
  * Model, and an array over it holds the Mapping: a map lives as long as anything looks at it.
  */
-#include "module.h"
+#include "py_module.h"
 
 #include <string.h>
 

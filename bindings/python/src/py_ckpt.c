@@ -1,5 +1,5 @@
-/* ckpt.c: Ckpt, an open checkpoint; what the root holds; pruning. */
-#include "module.h"
+/* py_ckpt.c: Ckpt, an open checkpoint; what the root holds; pruning. */
+#include "py_module.h"
 
 struct ckpt {
     PyObject_HEAD struct pawl_ckpt *ckpt;
