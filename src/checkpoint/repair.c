@@ -224,38 +224,59 @@ repair_locked(struct repair *repair, struct pawl_error *err)
     return st;
 }
 
+/* In a root that is locked: the caller's run, or one that is opened for this. */
+static enum pawl_status
+repair_with_report(const struct pawl_dir *root, bool is_dry, struct pawl_report *report, struct pawl_error *err)
+{
+    struct repair repair = { .root = root, .is_dry = is_dry, .report = report, .warner = { NULL, NULL, report } };
+    enum pawl_status st = repair_locked(&repair, err);
+    if (st == PAWL_OK && !pawl_report_ok(report))
+        st = pawl_fail_memory(err, 1);
+    return st;
+}
+
+static enum pawl_status
+take_repair_options(const struct pawl_repair_options *options, bool *ret_is_dry, struct pawl_error *err)
+{
+    struct pawl_repair_options known = { .size = sizeof known };
+    enum pawl_status st = PAWL_OK;
+    if (options != NULL)
+        st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_repair_options", err);
+    *ret_is_dry = known.dry_run != 0;
+    return st;
+}
+
+static void
+give_report(struct pawl_report *report, struct pawl_report **ret_report)
+{
+    if (ret_report != NULL)
+        *ret_report = report;
+    else
+        pawl_report_free(report);
+}
+
 enum pawl_status
 pawl_ckpt_repair_os(const struct pawl_os *os, struct pawl_str path, const struct pawl_repair_options *options,
                     struct pawl_report **ret_report, struct pawl_error *err)
 {
-    struct pawl_repair_options known = { .size = sizeof known };
     struct pawl_dir root = PAWL_DIR_INIT;
-    enum pawl_status st = PAWL_OK;
+    bool is_dry;
     if (ret_report != NULL)
         *ret_report = NULL;
     struct pawl_report *report = pawl_report_new();
     if (report == NULL)
         return pawl_fail_memory(err, 1);
-    if (options != NULL)
-        st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_repair_options", err);
+    enum pawl_status st = take_repair_options(options, &is_dry, err);
     if (st == PAWL_OK)
         st = pawl_root_open_locked(&root, os, path, err);
     if (st == PAWL_OK) {
-        struct repair repair = {
-            .root = &root, .is_dry = known.dry_run != 0, .report = report, .warner = { NULL, NULL, report }
-        };
-        st = repair_locked(&repair, err);
+        st = repair_with_report(&root, is_dry, report, err);
         pawl_dir_unlock(&root);
     }
-    if (st == PAWL_OK && !pawl_report_ok(report))
-        st = pawl_fail_memory(err, 1);
     if (st != PAWL_OK)
         st = pawl_context(err, st, "repair");
     pawl_dir_release(&root);
-    if (ret_report != NULL)
-        *ret_report = report;
-    else
-        pawl_report_free(report);
+    give_report(report, ret_report);
     return st;
 }
 
@@ -264,4 +285,27 @@ pawl_ckpt_repair(struct pawl_str root, const struct pawl_repair_options *options
                  struct pawl_error *err)
 {
     return pawl_ckpt_repair_os(pawl_os_posix(), root, options, ret_report, err);
+}
+
+enum pawl_status
+pawl_run_repair(struct pawl_run *run, const struct pawl_repair_options *options, struct pawl_report **ret_report,
+                struct pawl_error *err)
+{
+    bool is_dry;
+    if (ret_report != NULL)
+        *ret_report = NULL;
+    struct pawl_report *report = pawl_report_new();
+    if (report == NULL)
+        return pawl_fail_memory(err, 1);
+    enum pawl_status st = take_repair_options(options, &is_dry, err);
+    if (st == PAWL_OK)
+        st = pawl_run_enter(run, err);
+    if (st == PAWL_OK) {
+        st = repair_with_report(&run->root, is_dry, report, err);
+        pawl_run_leave(run);
+    }
+    if (st != PAWL_OK)
+        st = pawl_context(err, st, "repair");
+    give_report(report, ret_report);
+    return st;
 }

@@ -1,6 +1,7 @@
 /* checkpoint/policies.c and the metrics of a save: what the policies keep, by the page's rule said another way; what no policy can be. */
 #include "unit/save_support.h"
 
+#include <errno.h>
 #include <math.h>
 #include "checkpoint/policies.h"
 
@@ -215,6 +216,36 @@ malformed_metrics_are_none(void **state)
     simdisk_free(disk);
 }
 
+/* Goal: a metric that can't be read for want of a descriptor is not "none": the best step would go. Method: each opening of a save fails once. */
+static void
+machine_faults_cost_no_best_step(void **state)
+{
+    (void)state;
+    const struct pawl_keep_best best = { PAWL_STR("loss"), PAWL_LEAST, 1 };
+    bool was_met = true;
+    for (unsigned nth = 0; was_met; nth++) {
+        struct simdisk *disk = simdisk_new();
+        struct toy toy;
+        toy_init(&toy, 1);
+        struct pawl_run *run = open_run(simdisk_os(disk), PAWL_RUN_OPTIONS(0));
+        for (int64_t step = 1; step <= 2; step++) {
+            const struct pawl_metric metrics[] = { { PAWL_STR("loss"), (double)step } };
+            assert_int_equal(
+                pawl_run_save(run, toy.state, step, &PAWL_SAVE_OPTIONS(.metrics = metrics, .n_metrics = 1), NULL),
+                PAWL_OK);
+        }
+        close_run(run);
+        run = open_run(simdisk_os(disk), PAWL_RUN_OPTIONS(.keep = 1, .keep_best = &best, .n_keep_best = 1));
+        simdisk_fail(disk, SIM_FILE_OPEN, nth, 0, EMFILE);
+        (void)pawl_run_save(run, toy.state, 3, NULL, NULL);
+        was_met = simdisk_fault_was_met(disk);
+        assert_true(simdisk_has(disk, ROOT "/step-000001"));
+        close_run(run);
+        toy_release(&toy);
+        simdisk_free(disk);
+    }
+}
+
 int
 main(void)
 {
@@ -224,6 +255,7 @@ main(void)
         cmocka_unit_test(policies_are_copied),
         cmocka_unit_test(bad_metrics_are_refused_before_anything_is_written),
         cmocka_unit_test(malformed_metrics_are_none),
+        cmocka_unit_test(machine_faults_cost_no_best_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,6 +210,31 @@ repair_needs_the_lock_and_a_root(void **state)
     simdisk_free(disk);
 }
 
+/* Goal: a run repairs its own root without giving up the lock; nobody else gets in, and its next save works. */
+static void
+a_run_repairs_its_own_root(void **state)
+{
+    (void)state;
+    struct simdisk *disk = disk_with((const struct saved[]){ { 1, 1 }, { 2, 2 } }, 2);
+    struct pawl_error err = PAWL_ERROR_INIT;
+    struct pawl_report *report = NULL;
+    struct pawl_run *run = open_run(simdisk_os(disk), PAWL_RUN_OPTIONS(0));
+    damage(disk, ROOT "/step-000002/model.safetensors");
+    assert_int_equal(pawl_run_repair(run, &PAWL_REPAIR_OPTIONS(.dry_run = 1), &report, &err), PAWL_OK);
+    assert_string_equal(quarantined(report), "step-000002");
+    pawl_report_free(report);
+    assert_false(simdisk_has(disk, ROOT "/step-000002.bad"));
+    assert_int_equal(pawl_run_repair(run, NULL, &report, &err), PAWL_OK);
+    assert_string_equal(quarantined(report), "step-000002");
+    pawl_report_free(report);
+    assert_true(simdisk_has(disk, ROOT "/step-000002.bad"));
+    assert_int_equal(pawl_ckpt_repair_os(simdisk_os(disk), PAWL_STR(ROOT), NULL, NULL, &err), PAWL_BUSY);
+    assert_int_equal(newest(disk), 1);
+    assert_int_equal(pawl_run_repair(NULL, NULL, NULL, &err), PAWL_ARGUMENT);
+    close_run(run);
+    simdisk_free(disk);
+}
+
 int
 main(void)
 {
@@ -220,6 +245,7 @@ main(void)
         cmocka_unit_test(a_prev_takes_its_place),
         cmocka_unit_test(machine_faults_quarantine_nothing),
         cmocka_unit_test(repair_needs_the_lock_and_a_root),
+        cmocka_unit_test(a_run_repairs_its_own_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

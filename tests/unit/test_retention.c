@@ -393,11 +393,26 @@ prune_under_the_lock(void **state)
     assert_int_equal(
         pawl_ckpt_prune_os(simdisk_os(disk), PAWL_STR(ROOT), &PAWL_PRUNE_OPTIONS(.keep = 1), &report, &err), PAWL_BUSY);
     pawl_report_free(report);
+    /* The run itself has the lock, and keeps it. */
+    assert_int_equal(pawl_run_prune(run, &PAWL_PRUNE_OPTIONS(.keep = 1, .dry_run = 1), &report, &err), PAWL_OK);
+    pawl_report_free(report);
+    assert_int_equal(steps_of(disk), 2);
+    assert_int_equal(pawl_run_prune(run, &PAWL_PRUNE_OPTIONS(.keep = 0), NULL, &err), PAWL_ARGUMENT);
+    assert_int_equal(pawl_run_prune(run, NULL, NULL, &err), PAWL_ARGUMENT);
+    assert_int_equal(pawl_run_prune(NULL, &PAWL_PRUNE_OPTIONS(.keep = 1), NULL, &err), PAWL_ARGUMENT);
+    assert_int_equal(pawl_run_prune(run, &PAWL_PRUNE_OPTIONS(.keep = 1), &report, &err), PAWL_OK);
+    size_t n = 0;
+    assert_int_equal(pawl_str_compare(pawl_report_names(report, PAWL_NAMES_DELETED, &n)[0], PAWL_STR("step-000001")),
+                     0);
+    assert_int_equal(n, 1);
+    pawl_report_free(report);
+    assert_int_equal(pawl_ckpt_prune_os(simdisk_os(disk), PAWL_STR(ROOT), &PAWL_PRUNE_OPTIONS(.keep = 1), NULL, &err),
+                     PAWL_BUSY);
     close_run(run);
     assert_int_equal(
         pawl_ckpt_prune_os(simdisk_os(disk), PAWL_STR("nowhere"), &PAWL_PRUNE_OPTIONS(.keep = 1), NULL, &err),
         PAWL_NO_FILE);
-    assert_int_equal(steps_of(disk), 2);
+    assert_int_equal(steps_of(disk), 1);
     simdisk_free(disk);
 }
 

@@ -165,24 +165,22 @@ class Run:
         return verify_step(self.root / step_name(step))
 
     def prune(self, keep: int) -> list[Path]:
-        """Delete old steps now; what went. The lock is given up and taken again for it: BusyError when another writer came between."""
+        """Delete old steps now, by the rules of retention; what went."""
         if check_keep(keep) == 0:
             raise ArgumentError("keep is None, expected 1 or more", code="argument")
-        return self._unlocked(lambda: _pawl.prune(self.root, keep), "deleted")
-
-    def repair(self) -> list[Path]:
-        """Rename every broken step to step-N.bad, so that no load looks at it again; their new paths. The lock as in ``prune``."""
-        return [path.with_name(f"{path.name}.bad") for path in self._unlocked(lambda: _pawl.repair(self.root), "quarantined")]
-
-    def _unlocked(self, call: Callable[[], Any], which: str) -> list[Path]:
         self._entered()
         with self._lock:
-            self._entered().close()
-            self._run = None
-            try:
-                report = call()
-            finally:
-                self._run = self._open()
+            report = self._entered().prune(keep)
+        return self._names(report, "deleted")
+
+    def repair(self) -> list[Path]:
+        """Rename every broken step to step-N.bad, so that no load looks at it again; their new paths."""
+        self._entered()
+        with self._lock:
+            report = self._entered().repair()
+        return [path.with_name(f"{path.name}.bad") for path in self._names(report, "quarantined")]
+
+    def _names(self, report: Any, which: str) -> list[Path]:
         for problem in problems(report[2]):
             warnings.warn(f"{self.root}: {problem.message}", Warning, stacklevel=caller_level())
         return [self.root / name for name in report[1][which]]

@@ -14,8 +14,6 @@ import pawl
 torch = pytest.importorskip("torch")
 import pawl.torch as pt  # noqa: E402
 
-F = torch.nn.functional
-
 
 def net(seed: int = 0):
     torch.manual_seed(seed)
@@ -27,7 +25,7 @@ def train(model, optimizer, n=3):
     model.train()
     for _ in range(n):
         optimizer.zero_grad()
-        model(torch.randn(8, 6)).square().sum().backward()
+        model(torch.randn(8, 6)).square().mean().backward()
         optimizer.step()
 
 
@@ -239,7 +237,7 @@ def test_generators_are_kept_and_saving_draws_nothing():
 def test_restores_are_all_or_nothing():
     model = net()
     pt.save_checkpoint("r", 1, model=model)
-    other = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Linear(5, 6))
+    other = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Linear(5, 6), torch.nn.Linear(6, 6))
     before = {k: v.clone() for k, v in other.state_dict().items()}
     with pytest.raises(pawl.MismatchError) as info:
         pt.load_checkpoint("r", model=other)

@@ -1,5 +1,5 @@
-/* tensors.c: Python's arrays as struct pawl_tensor, without a copy: their buffers are held until the call is over. */
-#include "module.h"
+/* py_tensors.c: Python's arrays as struct pawl_tensor, without a copy: their buffers are held until the call is over. */
+#include "py_module.h"
 
 /* ---- taking ---- */
 

@@ -1,8 +1,8 @@
 /*
- * model.c: Model, an open set of tensors, and Mapping, the bytes of one of them in the map of its file. A Mapping holds its
+ * py_model.c: Model, an open set of tensors, and Mapping, the bytes of one of them in the map of its file. A Mapping holds its
  * Model, and an array over it holds the Mapping: a map lives as long as anything looks at it.
  */
-#include "module.h"
+#include "py_module.h"
 
 #include <string.h>
 
@@ -323,24 +323,21 @@ model_read(PyObject *self, PyObject *args)
 }
 
 static PyObject *
-map_one(PyObject *self, const struct pawl_tensor_info *tensor)
-{
-    const void *data = NULL;
-    struct pawl_error err = PAWL_ERROR_INIT;
-    enum pawl_status st = pawl_model_map(((struct model *)self)->model, tensor, &data, NULL, &err);
-    if (st != PAWL_OK)
-        return fail_with(&err, NULL);
-    return mapping_new(self, data, tensor->end - tensor->begin);
-}
-
-static PyObject *
 model_map(PyObject *self, PyObject *arg)
 {
+    struct model *m = (struct model *)self;
+    const void *data = NULL;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st;
     Py_ssize_t i = PyLong_AsSsize_t(arg);
     if (i == -1 && PyErr_Occurred())
         return NULL;
-    const struct pawl_tensor_info *tensor = tensor_at((struct model *)self, i);
-    return tensor == NULL ? NULL : map_one(self, tensor);
+    const struct pawl_tensor_info *tensor = tensor_at(m, i);
+    if (tensor == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS st = pawl_model_map(m->model, tensor, &data, NULL, &err);
+    Py_END_ALLOW_THREADS return st == PAWL_OK ? mapping_new(self, data, tensor->end - tensor->begin)
+                                              : fail_with(&err, NULL);
 }
 
 /* maps() -> list of Mapping, one for each tensor */
@@ -348,13 +345,21 @@ static PyObject *
 model_maps(PyObject *self, PyObject *unused)
 {
     struct model *m = (struct model *)self;
-    PyObject *list = PyList_New((Py_ssize_t)m->n);
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st = PAWL_OK;
+    const void **data = PyMem_Calloc(m->n + 1, sizeof *data);
     (void)unused;
+    if (data == NULL)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS for (size_t i = 0; st == PAWL_OK && i < m->n; i++) st =
+        pawl_model_map(m->model, &m->tensors[i], &data[i], NULL, &err);
+    Py_END_ALLOW_THREADS PyObject *list = st == PAWL_OK ? PyList_New((Py_ssize_t)m->n) : fail_with(&err, NULL);
     for (size_t i = 0; list != NULL && i < m->n; i++) {
-        PyObject *item = map_one(self, &m->tensors[i]);
+        PyObject *item = mapping_new(self, data[i], m->tensors[i].end - m->tensors[i].begin);
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
             Py_CLEAR(list);
     }
+    PyMem_Free(data);
     return list;
 }
 

@@ -1,8 +1,8 @@
 /*
- * progress.c: callbacks from a call into libpawl back into Python. They come from the thread that made the call, which has
+ * py_progress.c: callbacks from a call into libpawl back into Python. They come from the thread that made the call, which has
  * released the GIL. An exception that one raises stays set, the call is abandoned, and fail_with() lets it through.
  */
-#include "module.h"
+#include "py_module.h"
 
 #include <time.h>
 

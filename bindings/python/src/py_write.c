@@ -1,5 +1,5 @@
-/* write.c: writing one safetensors file, under a path or into memory. */
-#include "module.h"
+/* py_write.c: writing one safetensors file, under a path or into memory. */
+#include "py_module.h"
 
 /* What both kinds of writing take. */
 struct writing {

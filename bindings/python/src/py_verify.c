@@ -1,5 +1,5 @@
-/* verify.c: examining whatever is at a path. */
-#include "module.h"
+/* py_verify.c: examining whatever is at a path. */
+#include "py_module.h"
 
 /* verify(path, mode, profile, size_only, finite, vocabulary) -> report */
 static PyObject *

@@ -1,5 +1,5 @@
-/* tokens.c: Shard, the ids of one file; Stream; Writer of a data set. */
-#include "module.h"
+/* py_tokens.c: Shard, the ids of one file; Stream; Writer of a data set. */
+#include "py_module.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* run.c: Run, the writer of a root. What a save is given is described to a struct pawl_state that lives for the call. */
-#include "module.h"
+/* py_run.c: Run, the writer of a root. What a save is given is described to a struct pawl_state that lives for the call. */
+#include "py_module.h"
 
 struct run {
     PyObject_HEAD struct pawl_run *run; /* NULL once it is closed */
@@ -414,7 +414,52 @@ check_save(PyObject *self, PyObject *all)
     return is_fine ? Py_NewRef(Py_None) : NULL;
 }
 
+/* prune(keep) -> report */
+static PyObject *
+run_prune(PyObject *self, PyObject *arg)
+{
+    struct run *r = (struct run *)self;
+    struct pawl_report *report = NULL;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st;
+    long long keep = PyLong_AsLongLong(arg);
+    if (keep == -1 && PyErr_Occurred())
+        return NULL;
+    if (r->run == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the run is closed");
+        return NULL;
+    }
+    struct pawl_prune_options options = { .size = sizeof options, .keep = keep };
+    Py_BEGIN_ALLOW_THREADS st = pawl_run_prune(r->run, &options, &report, &err);
+    Py_END_ALLOW_THREADS if (st != PAWL_OK) return fail_with(&err, report);
+    PyObject *found = report_from(report);
+    pawl_report_free(report);
+    return found;
+}
+
+/* repair() -> report */
+static PyObject *
+run_repair(PyObject *self, PyObject *unused)
+{
+    struct run *r = (struct run *)self;
+    struct pawl_report *report = NULL;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st;
+    (void)unused;
+    if (r->run == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the run is closed");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS st = pawl_run_repair(r->run, NULL, &report, &err);
+    Py_END_ALLOW_THREADS if (st != PAWL_OK) return fail_with(&err, report);
+    PyObject *found = report_from(report);
+    pawl_report_free(report);
+    return found;
+}
+
 static PyMethodDef run_methods[] = {
+    { "prune", run_prune, METH_O, "prune(keep) -> report" },
+    { "repair", run_repair, METH_NOARGS, "repair() -> report" },
     { "save", run_save, METH_VARARGS, "save(step, all, metrics, progress, failpoint, warnings)" },
     { "pin", run_pin, METH_O, "pin(step)" },
     { "unpin", run_unpin, METH_O, "unpin(step)" },
@@ -436,56 +481,10 @@ static PyType_Spec run_spec = {
     .slots = run_slots,
 };
 
-/* prune(root, keep) -> report */
-static PyObject *
-prune(PyObject *self, PyObject *args)
-{
-    PyObject *root_object, *bytes;
-    long long keep;
-    struct pawl_str root;
-    struct pawl_report *report = NULL;
-    struct pawl_error err = PAWL_ERROR_INIT;
-    enum pawl_status st;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "OL:prune", &root_object, &keep) || !path_of(root_object, &bytes, &root))
-        return NULL;
-    struct pawl_prune_options options = { .size = sizeof options, .keep = keep };
-    Py_BEGIN_ALLOW_THREADS st = pawl_ckpt_prune(root, &options, &report, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
-    if (st != PAWL_OK)
-        return fail_with(&err, report);
-    PyObject *found = report_from(report);
-    pawl_report_free(report);
-    return found;
-}
-
-/* repair(root) -> report */
-static PyObject *
-repair(PyObject *self, PyObject *arg)
-{
-    PyObject *bytes;
-    struct pawl_str root;
-    struct pawl_report *report = NULL;
-    struct pawl_error err = PAWL_ERROR_INIT;
-    enum pawl_status st;
-    (void)self;
-    if (!path_of(arg, &bytes, &root))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS st = pawl_ckpt_repair(root, NULL, &report, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
-    if (st != PAWL_OK)
-        return fail_with(&err, report);
-    PyObject *found = report_from(report);
-    pawl_report_free(report);
-    return found;
-}
-
 static PyMethodDef functions[] = {
-    { "repair", repair, METH_O, "repair(root) -> report" },
     { "open_run", open_run, METH_VARARGS,
       "open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, warnings) -> Run" },
     { "check_save", check_save, METH_O, "check_save(all)" },
-    { "prune", prune, METH_VARARGS, "prune(root, keep) -> report" },
     { NULL, NULL, 0, NULL },
 };
 

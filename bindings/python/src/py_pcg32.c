@@ -1,5 +1,5 @@
-/* pcg32.c: the generator, over pawl/pcg32.h. pawl.PCG32 (pawl/_pcg32.py) is a subclass with the pickling and the rest. */
-#include "module.h"
+/* py_pcg32.c: the generator, over pawl/pcg32.h. pawl.PCG32 (pawl/_pcg32.py) is a subclass with the pickling and the rest. */
+#include "py_module.h"
 
 struct pcg32 {
     PyObject_HEAD struct pawl_pcg32 rng;

@@ -1,5 +1,5 @@
 /*
- * module.h: the parts of the extension module `pawl._pawl`, a thin layer over include/pawl: paths, names and buffers in,
+ * py_module.h: the parts of the extension module `pawl._pawl`, a thin layer over include/pawl: paths, names and buffers in,
  * tuples and numbers out. What a user sees, with its types and defaults, is Python (bindings/python/pawl).
  *
  * Rules of the whole module: only the limited API of CPython 3.11. The GIL is released around every call into libpawl that
@@ -11,9 +11,9 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <pawl/pawl.h>
+#include "pawl/pawl.h"
 
-/* ---- error.c ---- */
+/* ---- py_error.c ---- */
 
 /*
  * Raise what a failed call told: calls pawl._errors.make(...), which chooses the class. An exception that is set already
@@ -31,7 +31,7 @@ PyObject *name_from(struct pawl_str name); /* of a file: os.fsdecode */
 /* (verdicts, names, warnings); does not free it. NULL report: three empty ones. */
 PyObject *report_from(const struct pawl_report *report);
 
-/* ---- progress.c ---- */
+/* ---- py_progress.c ---- */
 
 /* What the callbacks of one call into libpawl need. Lives on the caller's stack. */
 struct talk {
@@ -47,7 +47,7 @@ void talk_warning(void *context, const struct pawl_problem *problem);
 /* Call progress once more, with everything done. False: it raised. */
 bool talk_finish(const struct talk *talk);
 
-/* ---- tensors.c ---- */
+/* ---- py_tensors.c ---- */
 
 struct tensor_list {
     struct pawl_tensor *items;
@@ -68,16 +68,16 @@ void tensors_release(struct tensor_list *list);
 /* A dict of texts as pairs, which borrow from it. False: an exception is set. *ret_pairs is freed with PyMem_Free. */
 bool pairs_take(PyObject *dict, struct pawl_pair **ret_pairs, size_t *ret_n);
 
-/* ---- model.c ---- */
+/* ---- py_model.c ---- */
 
 /* A Model over one that belongs to `owner`. */
 PyObject *model_borrow(const struct pawl_model *model, PyObject *owner);
 
-/* ---- tokens.c ---- */
+/* ---- py_tokens.c ---- */
 
 struct pawl_stream *stream_of(PyObject *stream); /* NULL: a TypeError is set */
 
-/* ---- pcg32.c ---- */
+/* ---- py_pcg32.c ---- */
 
 struct pawl_pcg32 *pcg32_of(PyObject *rng); /* NULL: a TypeError is set */
 

@@ -1,5 +1,5 @@
-/* ckpt.c: Ckpt, an open checkpoint; what the root holds; pruning. */
-#include "module.h"
+/* py_ckpt.c: Ckpt, an open checkpoint; what the root holds; pruning. */
+#include "py_module.h"
 
 struct ckpt {
     PyObject_HEAD struct pawl_ckpt *ckpt;
@@ -249,15 +249,13 @@ ckpt_restore_stream(PyObject *self, PyObject *arg)
     /* Lenient: the tensors of the checkpoint are not asked for here. */
     struct pawl_restore_options options = { .size = sizeof options, .lenient = 1 };
     Py_INCREF(arg);
-    Py_BEGIN_ALLOW_THREADS
-    st = pawl_state_new(&state, &err);
+    Py_BEGIN_ALLOW_THREADS st = pawl_state_new(&state, &err);
     if (st == PAWL_OK)
         st = pawl_state_stream(state, stream, &err);
     if (st == PAWL_OK)
         st = pawl_ckpt_restore(((struct ckpt *)self)->ckpt, state, &options, &report, &err);
     pawl_state_free(state);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(arg);
+    Py_END_ALLOW_THREADS Py_DECREF(arg);
     if (st != PAWL_OK)
         return fail_with(&err, report);
     pawl_report_free(report);

@@ -1,5 +1,5 @@
-/* error.c: what libpawl says, as Python objects: errors, reports, texts and paths. */
-#include "module.h"
+/* py_error.c: what libpawl says, as Python objects: errors, reports, texts and paths. */
+#include "py_module.h"
 
 #include <stdarg.h>
 

@@ -1,5 +1,5 @@
-/* module.c: the module itself. */
-#include "module.h"
+/* py_module.c: the module itself. */
+#include "py_module.h"
 
 bool
 put(PyObject *tuple, Py_ssize_t i, PyObject *value)
