@@ -1,4 +1,4 @@
-pawl_unit_test(test_async SOURCES unit/test_async.c LIBRARIES pawl_sim -Wl,--wrap=pthread_create)
+pawl_unit_test(test_async SOURCES unit/test_async.c LIBRARIES pawl_sim -Wl,--wrap=pthread_create TIMEOUT 60)
 pawl_unit_test(test_async_process SOURCES unit/test_async_process.c LIBRARIES pawl_sim TIMEOUT 300)
 pawl_unit_test(test_async_growth SOURCES unit/test_async_growth.c LIBRARIES pawl_sim TIMEOUT 300)
 pawl_unit_test(test_async_growth_long SOURCES unit/test_async_growth.c LIBRARIES pawl_sim
