@@ -131,9 +131,9 @@ on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes)
     struct pawl_save *save = context;
     const struct pawl_run_options *options = &save->run->options;
     atomic_store(&save->done_bytes, done_bytes < save->total_bytes ? done_bytes : save->total_bytes);
-    if (atomic_load(&save->is_given_up))
+    if (options->progress != NULL && options->progress(options->context, done_bytes, total_bytes) != 0)
         return 1;
-    return options->progress == NULL ? 0 : options->progress(options->context, done_bytes, total_bytes);
+    return atomic_load(&save->is_given_up); /* asked last: the callback may have been where it was given up */
 }
 
 static void

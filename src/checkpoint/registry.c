@@ -76,7 +76,7 @@ enum pawl_status
 pawl_registry_start(struct pawl_error *err)
 {
     (void)pthread_once(&registry_once, start);
-    return is_started ? PAWL_OK : pawl_fail_memory(err, sizeof registry);
+    return is_started ? PAWL_OK : pawl_fail_memory(err, sizeof(struct pawl_save));
 }
 
 /* ---- the list ---- */

@@ -92,5 +92,5 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(nothing_grows) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return end_tests(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -272,5 +272,5 @@ main(void)
         cmocka_unit_test(every_call_fails),
         cmocka_unit_test(every_crash_state),
     };
-    return cmocka_run_group_tests(tests, NULL, free_manifests);
+    return end_tests(cmocka_run_group_tests(tests, NULL, free_manifests));
 }
