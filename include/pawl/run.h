@@ -234,19 +234,13 @@ PAWL_API void pawl_save_release(struct pawl_save *save);
 
 /* ---- care, of the root that this run has locked; each waits for a save in flight ---- */
 
-/* As pawl_ckpt_pin, pawl_ckpt_unpin and pawl_ckpt_prune. */
+/* As pawl_ckpt_pin, pawl_ckpt_unpin, pawl_ckpt_prune and pawl_ckpt_repair. */
 PAWL_API enum pawl_status pawl_run_pin(struct pawl_run *run, int64_t step, struct pawl_error *err);
 PAWL_API enum pawl_status pawl_run_unpin(struct pawl_run *run, int64_t step, struct pawl_error *err);
-<<<<<<< HEAD
-PAWL_API enum pawl_status pawl_run_prune(struct pawl_run *run, const struct pawl_prune_options *options,
-                                         struct pawl_report **ret_report, struct pawl_error *err);
-=======
-/* As pawl_ckpt_prune and pawl_ckpt_repair, for the root that this run has locked. */
 PAWL_API enum pawl_status pawl_run_prune(struct pawl_run *run, const struct pawl_prune_options *options,
                                          struct pawl_report **ret_report, struct pawl_error *err);
 PAWL_API enum pawl_status pawl_run_repair(struct pawl_run *run, const struct pawl_repair_options *options,
                                           struct pawl_report **ret_report, struct pawl_error *err);
->>>>>>> main
 
 /*
  * Wait for a save in flight, release the lock and free the run. NULL is fine. An error of a save in the background of which nobody was

@@ -340,7 +340,6 @@ prune_locked(const struct pawl_dir *root, const struct pawl_retention_policy *po
     return st;
 }
 
-<<<<<<< HEAD
 static enum pawl_status
 take_policy(const struct pawl_prune_options *options, struct pawl_prune_options *known,
             struct pawl_retention_policy *policy, struct pawl_error *err)
@@ -411,71 +410,6 @@ pawl_run_prune(struct pawl_run *run, const struct pawl_prune_options *options, s
         pawl_run_leave(run);
     }
     return end_prune(st, report, ret_report, err);
-=======
-/* What the caller's options ask for; PAWL_ARGUMENT when that is nothing. */
-static enum pawl_status
-take_prune_options(const struct pawl_prune_options *options, struct pawl_retention_policy *policy, bool *ret_dry_run,
-                   struct pawl_error *err)
-{
-    struct pawl_prune_options known;
-    if (options == NULL)
-        return pawl_fail(err, PAWL_ARGUMENT, "argument", "prune: options say how many steps to keep");
-    enum pawl_status st =
-        pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_prune_options", err);
-    if (st != PAWL_OK)
-        return st;
-    *policy = (struct pawl_retention_policy){ known.keep, known.keep_every, known.keep_best, known.n_keep_best };
-    *ret_dry_run = known.dry_run != 0;
-    st = pawl_policy_check(policy, err);
-    if (st == PAWL_OK && policy->keep == 0 && policy->keep_every == 0 && policy->n_best == 0)
-        st = pawl_fail(err, PAWL_ARGUMENT, "argument", "keep is 0, expected 1 or more");
-    return st == PAWL_OK ? PAWL_OK : pawl_context(err, st, "prune");
-}
-
-/* In a root that is locked: the caller's run, or one that is opened for this. */
-static enum pawl_status
-prune_with_report(const struct pawl_dir *root, const struct pawl_retention_policy *policy, bool dry_run,
-                  struct pawl_report *report, struct pawl_error *err)
-{
-    enum pawl_status st = prune_locked(root, policy, dry_run, report, err);
-    if (st == PAWL_OK && !pawl_report_ok(report))
-        st = pawl_fail_memory(err, 1);
-    return st;
-}
-
-static void
-give_report(struct pawl_report *report, struct pawl_report **ret_report)
-{
-    if (ret_report != NULL)
-        *ret_report = report;
-    else
-        pawl_report_free(report);
-}
-
-enum pawl_status
-pawl_ckpt_prune_os(const struct pawl_os *os, struct pawl_str path, const struct pawl_prune_options *options,
-                   struct pawl_report **ret_report, struct pawl_error *err)
-{
-    struct pawl_retention_policy policy;
-    struct pawl_dir root = PAWL_DIR_INIT;
-    bool dry_run;
-    if (ret_report != NULL)
-        *ret_report = NULL;
-    enum pawl_status st = take_prune_options(options, &policy, &dry_run, err);
-    if (st != PAWL_OK)
-        return st;
-    struct pawl_report *report = pawl_report_new();
-    st = report == NULL ? pawl_fail_memory(err, 1) : pawl_root_open_locked(&root, os, path, err);
-    if (st == PAWL_OK) {
-        st = prune_with_report(&root, &policy, dry_run, report, err);
-        pawl_dir_unlock(&root);
-    }
-    if (st != PAWL_OK)
-        st = pawl_context(err, st, "prune");
-    pawl_dir_release(&root);
-    give_report(report, ret_report);
-    return st;
->>>>>>> main
 }
 
 enum pawl_status
@@ -485,24 +419,3 @@ pawl_ckpt_prune(struct pawl_str root, const struct pawl_prune_options *options, 
     return pawl_ckpt_prune_os(pawl_os_posix(), root, options, ret_report, err);
 }
 
-enum pawl_status
-pawl_run_prune(struct pawl_run *run, const struct pawl_prune_options *options, struct pawl_report **ret_report,
-               struct pawl_error *err)
-{
-    struct pawl_retention_policy policy;
-    bool dry_run;
-    if (ret_report != NULL)
-        *ret_report = NULL;
-    enum pawl_status st = take_prune_options(options, &policy, &dry_run, err);
-    if (st == PAWL_OK)
-        st = pawl_run_enter(run, err);
-    if (st != PAWL_OK)
-        return st;
-    struct pawl_report *report = pawl_report_new();
-    st = report == NULL ? pawl_fail_memory(err, 1) : prune_with_report(&run->root, &policy, dry_run, report, err);
-    pawl_run_leave(run);
-    if (st != PAWL_OK)
-        st = pawl_context(err, st, "prune");
-    give_report(report, ret_report);
-    return st;
-}
