@@ -182,6 +182,19 @@ def test_refusals_leave_the_root_untouched(folder, entries, bad):
         assert entries(folder) == before
 
 
+def test_a_late_refusal_takes_the_new_root_away_again(folder, monkeypatch):
+    """What only the save itself refuses leaves no folder behind either, and never one that was there or is not empty."""
+
+    def refuse(*_):
+        raise pawl.ArgumentError("late", code="argument")
+
+    (folder / "there").mkdir()
+    monkeypatch.setattr(pawl.Run, "_save_described", refuse)
+    with pytest.raises(pawl.ArgumentError, match="late"):
+        pawl.save_checkpoint("there/new/root", 1, {})
+    assert [p.name for p in folder.rglob("*")] == ["there"]
+
+
 def test_wrong_types():
     for bad in ({"model": 3}, {"model": {1: np.zeros(1)}}, {"step": "1"}, {"optimizer": 3}):
         arguments = {"step": 1, "model": {}, **bad}
