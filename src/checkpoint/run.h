@@ -7,7 +7,7 @@
 #include "checkpoint/policies.h"
 #include "checkpoint/root.h"
 #include "os/file.h"
-#include "os/pages.h"
+#include "os/kept.h"
 #include "pawl/run.h"
 
 /* Said once per run: what a filesystem lacks, it lacks every time. */

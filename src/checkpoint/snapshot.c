@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/str.h"
 #include "model/stored.h"
-#include "os/pages.h"
+#include "os/kept.h"
 #include "os/parallel.h"
 
 /* What O_DIRECT asks for at most, on the disks there are. */

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <unistd.h>
-#include "os/pages.h"
+#include "os/kept.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -5,6 +5,6 @@ pawl_unit_test(test_async_growth_long SOURCES unit/test_async_growth.c LIBRARIES
     DEFINITIONS SAVES=1000 LABELS long TIMEOUT 1200)
 pawl_unit_test(test_async_power SOURCES unit/test_async_power.c LIBRARIES pawl_sim TIMEOUT 600)
 pawl_unit_test(test_thread SOURCES unit/test_thread.c LABELS os)
-pawl_unit_test(test_pages SOURCES unit/test_pages.c LABELS os)
+pawl_unit_test(test_kept SOURCES unit/test_kept.c LABELS os)
 pawl_unit_test(test_async_memory SOURCES unit/test_async_memory.c
     LIBRARIES pawl_sim -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=mmap)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/pages.h"
+#include "os/kept.h"
 
 static void
 taken_and_touched(void **state)

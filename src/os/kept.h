@@ -1,11 +1,11 @@
 /*
- * os/pages.h: large memory that is kept: on huge pages where there are any, and touched before it is needed.
+ * os/kept.h: large memory that is kept: on huge pages where there are any, and touched before it is needed.
  *
  * The first touch of memory costs 2 to 6 times a warm copy, and O_DIRECT goes a third faster from pages of 2 MiB, for a fifth of the
  * processor time.
  */
-#ifndef PAWL_OS_PAGES_H
-#define PAWL_OS_PAGES_H
+#ifndef PAWL_OS_KEPT_H
+#define PAWL_OS_KEPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* os/pages.c: kept memory, by mmap. */
-#include "os/pages.h"
+/* os/kept.c: kept memory, by mmap. */
+#include "os/kept.h"
 
 #include <stdint.h>
 #include <sys/mman.h>
