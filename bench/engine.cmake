@@ -1,3 +1,6 @@
 add_executable(bench_sha256 bench_sha256.c)
 target_include_directories(bench_sha256 PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(bench_sha256 PRIVATE pawl_static)
+add_executable(bench_save bench_save.c ${PROJECT_SOURCE_DIR}/cli/limits.c)
+target_include_directories(bench_save PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(bench_save PRIVATE pawl Threads::Threads)

@@ -10,6 +10,9 @@
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define LANE_SLOTS 4
 
+/* The system's own reading ahead keeps 128 KiB in flight: far too little for a disk of today. */
+#define AHEAD_BYTES ((uint64_t)8 << 20)
+
 static void
 update(void *context, const void *data, size_t bytes)
 {
@@ -64,10 +67,8 @@ hash_alone(const struct pawl_hash_job *job, struct pawl_error *err)
 static enum pawl_status
 hash_in_lane(struct pawl_lane *lane, const struct pawl_hash_job *job, struct pawl_error *err)
 {
-    const struct pawl_os *os = job->file->os;
     enum pawl_status st = PAWL_OK;
-    /* Advice: what it answers does not matter. */
-    (void)os->file_advise(os->context, job->file->handle, job->from, job->file->bytes - job->from, PAWL_OS_SEQUENTIAL);
+    uint64_t ahead = 0;
     for (uint64_t at = job->from; st == PAWL_OK && at < job->file->bytes;) {
         uint64_t left = job->file->bytes - at;
         void *room;
@@ -76,12 +77,30 @@ hash_in_lane(struct pawl_lane *lane, const struct pawl_hash_job *job, struct paw
         if (st != PAWL_OK)
             break;
         n = left < n ? (size_t)left : n;
+        pawl_read_ahead(job->file, at, &ahead);
         st = pawl_file_read(job->file, at, room, n, err);
         if (st == PAWL_OK)
             st = pawl_lane_filled(lane, n, err);
         at += n;
     }
     return st == PAWL_OK ? pawl_lane_flush(lane, err) : st;
+}
+
+void
+pawl_read_ahead(const struct pawl_file *file, uint64_t at, uint64_t *ahead)
+{
+    const struct pawl_os *os = file->os;
+    if (!os->takes_threads)
+        return;
+    if (*ahead < at)
+        *ahead = at;
+    while (*ahead < file->bytes && *ahead - at < AHEAD_BYTES) {
+        uint64_t left = file->bytes - *ahead;
+        uint64_t n = left < AHEAD_BYTES / 2 ? left : AHEAD_BYTES / 2;
+        /* Advice: what it answers does not matter. */
+        (void)os->file_advise(os->context, file->handle, *ahead, n, PAWL_OS_WILL_NEED);
+        *ahead += n;
+    }
 }
 
 struct hashing {

@@ -22,6 +22,12 @@ void pawl_hash_files(struct pawl_hash_job *jobs, size_t n);
 struct pawl_lanes *pawl_hash_lanes(const struct pawl_os *os, size_t n, uint64_t bytes);
 struct pawl_tap pawl_hash_tap(struct pawl_sha256 *hash);
 
+/*
+ * About to read a file on from `at`: let the system bring in what follows, so that the disk works while what is there is copied and hashed. *ahead:
+ * how far it was asked for, 0 at first. Nothing where the table does not take threads: there no call may be added.
+ */
+void pawl_read_ahead(const struct pawl_file *file, uint64_t at, uint64_t *ahead);
+
 /* Files read at once: as many as there are buffers for. */
 #define PAWL_HASH_FILES_MAX 4
 

@@ -217,7 +217,7 @@ struct reader {
     const struct pawl_file *file;
     struct pawl_sha256 *hash; /* NULL: trusted */
     struct pawl_lane *lane;   /* hashes what is read, beside the reading; NULL: hashed here */
-    uint64_t at;
+    uint64_t at, ahead;
     unsigned char *own_block; /* without a lane */
     unsigned char *block;     /* what is taken from: its own, or the lane's, where it stays until it was all taken */
     size_t begin, end;        /* of what is in the block and not taken */
@@ -227,6 +227,7 @@ struct reader {
 static enum pawl_status
 read_bytes(struct reader *reader, void *data, size_t bytes, struct pawl_error *err)
 {
+    pawl_read_ahead(reader->file, reader->at, &reader->ahead);
     enum pawl_status st = pawl_file_read(reader->file, reader->at, data, bytes, err);
     if (st != PAWL_OK)
         return st;
@@ -254,6 +255,7 @@ read_block(struct reader *reader, size_t bytes, struct pawl_error *err)
     if (st != PAWL_OK)
         return st;
     n = n < bytes ? n : bytes;
+    pawl_read_ahead(reader->file, reader->at, &reader->ahead);
     st = pawl_file_read(reader->file, reader->at, room, n, err);
     if (st != PAWL_OK)
         return st;

@@ -1,0 +1,294 @@
+/*
+ * bench_save: durable, hashed saves and verified loads in several layouts, beside what the machine can do.
+ *
+ *     bench_save DIR [--bytes N] [--rounds R] [--json]
+ *
+ * Layouts of a state of N bytes (default 1 GiB): `one` file; `split`: model and optimizer, 1 : 2; `cut`: a model in files of N / 2; `small`:
+ * `one` in 100,000 tensors instead of 147 (and `large`, in 100, to hold it against). In each round every layout is saved, loaded
+ * (verified; from an empty cache, and again) and held against the limits of that round: the best of direct writes by 1 and 2 threads,
+ * direct reads, and hashing the same files on the same cores by the same kernels. Medians of the ratios. The memory that the very first save
+ * takes beyond the state is shown too. What was written is removed.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/limits.h"
+
+#define ROUNDS_MAX 31
+
+enum layout { ONE, SPLIT, CUT, SMALL, LARGE, LAYOUTS };
+static const char *const NAMES[LAYOUTS] = { "one", "split", "cut", "small", "large" };
+static const size_t TENSORS[LAYOUTS] = { 147, 147, 147, 100000, 100 };
+
+enum ratio { SAVE_TO_LIMIT, COLD_TO_LIMIT, WARM_TO_HASH, RATIOS };
+
+struct result {
+    double save[ROUNDS_MAX], cold[ROUNDS_MAX], warm[ROUNDS_MAX]; /* GB/s */
+    double ratios[RATIOS][ROUNDS_MAX];
+};
+
+static struct result results[LAYOUTS];
+static double limits[4][ROUNDS_MAX]; /* GB/s: write, read, one hash, two hashes */
+static size_t bytes = (size_t)1 << 30;
+static unsigned char *data, *room;
+static char root[4200], scratch[4200];
+
+static void
+die(const char *what, const struct pawl_error *err)
+{
+    (void)fprintf(stderr, "bench_save: %s: %s\n", what, err == NULL ? "failed" : err->message);
+    exit(1);
+}
+
+static void
+remove_folder(const char *path, int depth)
+{
+    DIR *stream = opendir(path);
+    struct dirent *entry;
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        char name[4600];
+        struct stat status;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        (void)snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        if (lstat(name, &status) == 0 && S_ISDIR(status.st_mode) && depth > 0)
+            remove_folder(name, depth - 1);
+        else
+            (void)unlink(name);
+    }
+    if (stream != NULL)
+        (void)closedir(stream);
+    (void)rmdir(path);
+}
+
+/* Take the files of the step out of the cache; the name of the largest of them. */
+static void
+empty_cache(char *largest, size_t size)
+{
+    char folder[4400];
+    uint64_t most = 0;
+    (void)snprintf(folder, sizeof folder, "%s/step-000001", root);
+    DIR *stream = opendir(folder);
+    struct dirent *entry;
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        char name[4700];
+        struct stat status;
+        (void)snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        if (stat(name, &status) != 0 || !S_ISREG(status.st_mode))
+            continue;
+        limits_forget_file(name);
+        if ((uint64_t)status.st_size > most) {
+            most = (uint64_t)status.st_size;
+            (void)snprintf(largest, size, "%s", name);
+        }
+    }
+    if (stream != NULL)
+        (void)closedir(stream);
+}
+
+static struct pawl_state *
+describe(enum layout layout)
+{
+    struct pawl_error err = PAWL_ERROR_INIT;
+    struct pawl_state *state = NULL;
+    size_t n = TENSORS[layout];
+    const uint64_t shape[] = { bytes / n / 4 };
+    if (pawl_state_new(&state, &err) != PAWL_OK)
+        die("state", &err);
+    for (size_t i = 0; i < n; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "t%06zu", i);
+        struct pawl_tensor tensor = { .size = sizeof tensor,
+                                      .slot = layout == SPLIT && i >= n / 3 ? PAWL_OPTIMIZER : PAWL_MODEL,
+                                      .dtype = PAWL_F32,
+                                      .name = pawl_str_z(name),
+                                      .rank = 1,
+                                      .shape = shape,
+                                      .data = data + i * shape[0] * 4 };
+        if (pawl_state_tensor(state, &tensor, &err) != PAWL_OK)
+            die("tensor", &err);
+    }
+    return state;
+}
+
+static double
+speed(double seconds)
+{
+    return seconds > 0.0 ? (double)bytes / seconds / 1e9 : 0.0;
+}
+
+static void
+measure_limits(size_t round)
+{
+    double one = limits_write(scratch, bytes, true, 1);
+    double two = limits_write(scratch, bytes, true, 2);
+    if (one < 0.0 && two < 0.0)
+        one = limits_write(scratch, bytes, false, 1);
+    if (one < 0.0 && two < 0.0)
+        die(scratch, NULL);
+    limits[0][round] = speed(one < 0.0 || (two > 0.0 && two < one) ? two : one);
+    limits[2][round] = speed(limits_hash(data, bytes));
+    limits[3][round] = speed(limits_hash_two(data, bytes / 2, bytes - bytes / 2));
+}
+
+static void
+measure(enum layout layout, size_t round, const struct pawl_state *described)
+{
+    struct pawl_error err = PAWL_ERROR_INIT;
+    struct pawl_state *state = (struct pawl_state *)(uintptr_t)described;
+    struct pawl_run *run = NULL;
+    struct result *result = &results[layout];
+    char largest[4700] = "";
+    int64_t step;
+    remove_folder(root, 1);
+    if (pawl_run_open_z(root, &PAWL_RUN_OPTIONS(.max_file_bytes = layout == CUT ? bytes / 2 + 4096 : 0), &run, &err) !=
+        PAWL_OK)
+        die(root, &err);
+    double begin = limits_now();
+    if (pawl_run_save(run, state, 1, NULL, &err) != PAWL_OK)
+        die("save", &err);
+    result->save[round] = speed(limits_now() - begin);
+    empty_cache(largest, sizeof largest);
+    struct stat status;
+    double seconds = stat(largest, &status) == 0 ? limits_read(largest, room, (uint64_t)status.st_size) : -1.0;
+    double read = seconds > 0.0 ? (double)status.st_size / seconds / 1e9 : 0.0;
+    if (layout == ONE)
+        limits[1][round] = read;
+    for (int i = 0; i < 3; i++) { /* cold, into the cache, warm */
+        if (i == 0)
+            empty_cache(largest, sizeof largest);
+        begin = limits_now();
+        if (pawl_run_restore(run, state, &step, NULL, &err) != PAWL_OK)
+            die("restore", &err);
+        (i == 0 ? result->cold : result->warm)[round] = speed(limits_now() - begin);
+    }
+    double hash = layout == SPLIT ? speed(limits_hash_two(data, bytes / 3, bytes - bytes / 3))
+                  : layout == CUT ? limits[3][round]
+                                  : limits[2][round];
+    double write = limits[0][round];
+    result->ratios[SAVE_TO_LIMIT][round] = result->save[round] / (write < hash ? write : hash);
+    result->ratios[COLD_TO_LIMIT][round] = result->cold[round] / (read > 0.0 && read < hash ? read : hash);
+    result->ratios[WARM_TO_HASH][round] = result->warm[round] / hash;
+    (void)pawl_run_close(run, NULL);
+}
+
+static uint64_t
+status_kib(const char *key)
+{
+    char line[256];
+    uint64_t value = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0)
+            value = strtoull(line + strlen(key) + 1, NULL, 10);
+    if (file != NULL)
+        (void)fclose(file);
+    return value;
+}
+
+/* The peak of the first save beyond what was there, in MiB. */
+static double
+memory_of_a_save(struct pawl_state *state)
+{
+    struct pawl_error err = PAWL_ERROR_INIT;
+    struct pawl_run *run = NULL;
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (file != NULL) {
+        (void)fputs("5", file); /* the peak begins anew */
+        (void)fclose(file);
+    }
+    uint64_t before = status_kib("VmRSS:");
+    if (pawl_run_open_z(root, NULL, &run, &err) != PAWL_OK || pawl_run_save(run, state, 1, NULL, &err) != PAWL_OK)
+        die("save", &err);
+    (void)pawl_run_close(run, NULL);
+    uint64_t after = status_kib("VmHWM:");
+    return after > before ? (double)(after - before) / 1024.0 : 0.0;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double
+median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, compare);
+    return values[n / 2];
+}
+
+int
+main(int argc, char **argv)
+{
+    size_t rounds = 5;
+    int is_json = 0;
+    const char *dir = NULL;
+    struct pawl_state *states[LAYOUTS];
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            is_json = 1;
+        else if (strcmp(argv[i], "--bytes") == 0 && i + 1 < argc)
+            bytes = (size_t)strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
+            rounds = (size_t)strtoull(argv[++i], NULL, 10);
+        else
+            dir = argv[i];
+    }
+    if (dir == NULL || rounds < 1 || rounds > ROUNDS_MAX || bytes < (size_t)64 << 20) {
+        (void)fprintf(stderr, "bench_save DIR [--bytes N] [--rounds R] [--json]: N 64 MiB or more, R up to %d\n",
+                      ROUNDS_MAX);
+        return 2;
+    }
+    (void)snprintf(root, sizeof root, "%.4000s/bench-save-%ld", dir, (long)getpid());
+    (void)snprintf(scratch, sizeof scratch, "%.4000s/bench-save-%ld.file", dir, (long)getpid());
+    data = limits_memory(bytes);
+    if (data == NULL)
+        die("memory", NULL);
+    for (int k = 0; k < LAYOUTS; k++)
+        states[k] = describe((enum layout)k);
+    double memory = memory_of_a_save(states[SPLIT]);
+    room = limits_memory(bytes + ((size_t)16 << 20));
+    if (room == NULL)
+        die("memory", NULL);
+    for (size_t round = 0; round < rounds; round++) {
+        measure_limits(round);
+        for (int k = 0; k < LAYOUTS; k++)
+            measure((enum layout)k, round, states[k]);
+    }
+    remove_folder(root, 1);
+    double small_to_large[ROUNDS_MAX];
+    for (size_t i = 0; i < rounds; i++)
+        small_to_large[i] = results[LARGE].save[i] / results[SMALL].save[i];
+    double few = median(small_to_large, rounds);
+    double write = median(limits[0], rounds), read = median(limits[1], rounds), one = median(limits[2], rounds),
+           two = median(limits[3], rounds);
+    (void)printf(is_json ? "{\"bytes\": %zu, \"rounds\": %zu, \"limits\": {\"write_gb_s\": %.3f, \"read_gb_s\": %.3f, "
+                           "\"hash_gb_s\": %.3f, \"hash_two_gb_s\": %.3f}, \"save_memory_mib\": %.1f, "
+                           "\"small_to_large\": %.3f, \"layouts\": {"
+                         : "%zu bytes, %zu rounds: write %.2f, read %.2f, hash %.2f, two hashes %.2f GB/s\n"
+                           "memory of a save %.1f MiB; 100,000 tensors take %.2f times the time of 100\n"
+                           "layout  save  cold  warm GB/s; of the limit: save  cold  warm\n",
+                 bytes, rounds, write, read, one, two, memory, few);
+    for (int k = 0; k < LAYOUTS; k++) {
+        struct result *r = &results[k];
+        (void)printf(is_json ? "%s\"%s\": {\"save_gb_s\": %.3f, \"cold_gb_s\": %.3f, \"warm_gb_s\": %.3f, "
+                               "\"save_ratio\": %.3f, \"cold_ratio\": %.3f, \"warm_ratio\": %.3f}"
+                             : "%s%-6s  %.2f  %.2f  %.2f                      %.2f  %.2f  %.2f\n",
+                     is_json && k != 0 ? ", " : "", NAMES[k], median(r->save, rounds), median(r->cold, rounds),
+                     median(r->warm, rounds), median(r->ratios[SAVE_TO_LIMIT], rounds),
+                     median(r->ratios[COLD_TO_LIMIT], rounds), median(r->ratios[WARM_TO_HASH], rounds));
+        pawl_state_free(states[k]);
+    }
+    if (is_json)
+        (void)printf("}}\n");
+    limits_forget(data, bytes);
+    limits_forget(room, bytes + ((size_t)16 << 20));
+    return 0;
+}
