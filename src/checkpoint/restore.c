@@ -79,7 +79,8 @@ struct plan {
     enum pawl_slot slot;
     struct place *places;
     size_t n;
-    uint32_t *first; /* of each tensor of the set: index + 1 into places; 0: it goes nowhere */
+    uint32_t *first;    /* of each tensor of the set: index + 1 into places; 0: it goes nowhere */
+    bool *has_overlaps; /* of each file of the set: some of it goes to memory that another place has too */
 };
 
 static void
@@ -87,6 +88,7 @@ plan_release(struct plan *plan)
 {
     free(plan->places);
     free(plan->first);
+    free(plan->has_overlaps);
 }
 
 /* "F32 [2, 3]" */
@@ -194,7 +196,8 @@ plan_slot(struct pawl_restore *r, struct plan *plan, bool *is_found)
 
     plan->places = malloc((n_names + 1) * sizeof *plan->places);
     plan->first = calloc(set->n + 1, sizeof *plan->first);
-    if (plan->places == NULL || plan->first == NULL)
+    plan->has_overlaps = calloc(set->n_files + 1, sizeof *plan->has_overlaps);
+    if (plan->places == NULL || plan->first == NULL || plan->has_overlaps == NULL)
         return pawl_fail_memory(r->err, (n_names + 1) * sizeof *plan->places);
     for (size_t i = 0; i < set->n && st == PAWL_OK; i++)
         st = plan_name(r, plan, set->tensors[i].name, i, is_found);
@@ -210,6 +213,62 @@ plan_slot(struct pawl_restore *r, struct plan *plan, bool *is_found)
     return st == PAWL_OK ? note_clashes(r, plan) : st;
 }
 
+/* ---- memory that two places have ---- */
+
+struct span {
+    uintptr_t begin, end;
+    struct plan *plan;
+    uint32_t file;
+};
+
+static int
+compare_spans(const void *a, const void *b)
+{
+    const struct span *first = a;
+    const struct span *second = b;
+    if (first->begin != second->begin)
+        return first->begin < second->begin ? -1 : 1;
+    return first->end < second->end ? -1 : first->end > second->end;
+}
+
+/*
+ * Views of the caller's that share a part of their memory are taken as they are: the file has the bytes of each, and what is read last
+ * stands. But a place that another one writes to can't be hashed, or copied from: files with such places are marked, to be read
+ * through blocks of our own. *ret_across: two files go to the same memory, so that they can't be read at once either.
+ */
+static enum pawl_status
+find_overlaps(struct pawl_restore *r, struct plan *const plans[2], bool *ret_across)
+{
+    size_t n = 0;
+    struct span *spans = malloc((plans[0]->n + plans[1]->n + 1) * sizeof *spans);
+    if (spans == NULL)
+        return pawl_fail_memory(r->err, (plans[0]->n + plans[1]->n + 1) * sizeof *spans);
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < plans[k]->n; i++) {
+            const struct place *place = &plans[k]->places[i];
+            const struct pawl_tensor_info *info = &plans[k]->set->tensors[place->info];
+            struct span *span = &spans[n];
+            *span = (struct span){ .plan = plans[k], .file = info->file };
+            pawl_tensor_span(place->tensor, info->end - info->begin, &span->begin, &span->end);
+            n += span->begin != span->end;
+        }
+    }
+    qsort(spans, n, sizeof *spans, compare_spans);
+    *ret_across = false;
+    uintptr_t end = n == 0 ? 0 : spans[0].end; /* of all so far */
+    for (size_t i = 1; i < n; i++) {
+        const struct span *before = &spans[i - 1], *span = &spans[i];
+        if (span->begin < end) { /* the one before begins no later: it is of the same heap of spans */
+            before->plan->has_overlaps[before->file] = true;
+            span->plan->has_overlaps[span->file] = true;
+            *ret_across |= before->plan != span->plan || before->file != span->file;
+        }
+        end = span->end > end ? span->end : end;
+    }
+    free(spans);
+    return PAWL_OK;
+}
+
 /* ---- reading ---- */
 
 /* A file read from front to back; every byte is hashed once, as it comes. */
@@ -223,7 +282,7 @@ struct reader {
     size_t begin, end;        /* of what is in the block and not taken */
 };
 
-/* Straight into its place, which nobody writes to until the end. */
+/* Straight into its place, which nobody else writes to. */
 static enum pawl_status
 read_bytes(struct reader *reader, void *data, size_t bytes, struct pawl_error *err)
 {
@@ -307,7 +366,8 @@ read_tensor(struct reader *reader, const struct plan *plan, size_t i, struct paw
     const struct pawl_tensor_info *info = &plan->set->tensors[i];
     uint64_t bytes = info->end - info->begin;
     uint32_t at = plan->first[i];
-    bool is_direct = bytes >= DIRECT_BYTES && at != 0 && pawl_tensor_is_packed(plan->places[at - 1].tensor);
+    bool is_direct = bytes >= DIRECT_BYTES && at != 0 && !plan->has_overlaps[info->file] &&
+                     pawl_tensor_is_packed(plan->places[at - 1].tensor);
 
     for (uint64_t done = 0; done < bytes;) {
         const unsigned char *piece;
@@ -475,11 +535,15 @@ read_in_turn(struct readings *readings)
 }
 
 static enum pawl_status
-read_tensors(struct pawl_restore *r, const struct plan *model, const struct plan *optimizer)
+read_tensors(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
 {
-    const struct plan *plans[] = { model, optimizer };
+    struct plan *const plans[] = { model, optimizer };
     struct readings readings = { .r = r };
     uint64_t bytes = 0;
+    bool are_entangled;
+    enum pawl_status st = find_overlaps(r, plans, &are_entangled);
+    if (st != PAWL_OK)
+        return st;
     readings.items = calloc(model->set->n_files + optimizer->set->n_files + 1, sizeof *readings.items);
     if (readings.items == NULL)
         return pawl_fail_memory(r->err, sizeof *readings.items);
@@ -491,11 +555,11 @@ read_tensors(struct pawl_restore *r, const struct plan *model, const struct plan
     }
     readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n, bytes);
     if (readings.lanes != NULL)
-        pawl_parallel(readings.n, PAWL_HASH_FILES_MAX, read_one, &readings);
+        pawl_parallel(readings.n, are_entangled ? 1 : PAWL_HASH_FILES_MAX, read_one, &readings);
     else
         read_in_turn(&readings);
     pawl_lanes_free(readings.lanes);
-    enum pawl_status st = judge_readings(r, &readings);
+    st = judge_readings(r, &readings);
     free(readings.items);
     return st;
 }

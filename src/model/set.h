@@ -147,5 +147,8 @@ enum pawl_status pawl_tensor_write(const struct pawl_tensor *tensor, struct pawl
 void pawl_tensor_scatter(const struct pawl_tensor *tensor, uint64_t offset, const void *bytes, size_t n);
 /* Is it one row-major run of little-endian bytes in memory? */
 bool pawl_tensor_is_packed(const struct pawl_tensor *tensor);
+/* The memory from the lowest byte of an element to the end of the highest, and what lies between. The tensor has passed the check, has
+ * no source, and `bytes` is what that gave. */
+void pawl_tensor_span(const struct pawl_tensor *tensor, uint64_t bytes, uintptr_t *ret_begin, uintptr_t *ret_end);
 
 #endif

@@ -88,24 +88,50 @@ pawl_tensor_is_packed(const struct pawl_tensor *tensor)
     return tensor->source == NULL && unit_of(tensor) == 1 && has_packed_strides(tensor);
 }
 
-/* The farthest element from the first, in both directions, must be a distance that memory can have. */
+/* How far the other elements lie from the first, in both directions; false: farther than 64 bits can tell. The tensor has strides. */
+static bool
+find_reach(const struct pawl_tensor *tensor, uint64_t *ret_below, uint64_t *ret_above)
+{
+    uint64_t each = pawl_dtype_bits(tensor->dtype) / 8;
+    *ret_below = *ret_above = 0;
+    for (size_t i = 0; i < tensor->rank; i++) {
+        if (tensor->shape[i] == 0) {
+            *ret_below = *ret_above = 0;
+            return true;
+        }
+        int64_t stride = tensor->strides[i];
+        uint64_t size = stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+        uint64_t *sum = stride < 0 ? ret_below : ret_above;
+        uint64_t reach;
+        if (!pawl_mul_u64(size, tensor->shape[i] - 1, &reach) || !pawl_mul_u64(reach, each, &reach) ||
+            !pawl_add_u64(*sum, reach, sum))
+            return false;
+    }
+    return true;
+}
+
+/* The farthest element from the first must be a distance that memory can have. */
 static bool
 reach_fits(const struct pawl_tensor *tensor)
 {
-    uint64_t each = pawl_dtype_bits(tensor->dtype) / 8;
-    uint64_t below = 0;
-    uint64_t above = 0;
-    for (size_t i = 0; i < tensor->rank; i++) {
-        if (tensor->shape[i] == 0)
-            return true;
-        int64_t stride = tensor->strides[i];
-        uint64_t size = stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
-        uint64_t reach;
-        if (!pawl_mul_u64(size, tensor->shape[i] - 1, &reach) || !pawl_mul_u64(reach, each, &reach) ||
-            !pawl_add_u64(stride < 0 ? below : above, reach, stride < 0 ? &below : &above))
-            return false;
+    uint64_t below, above;
+    return find_reach(tensor, &below, &above) && below <= REACH_MAX && above <= REACH_MAX;
+}
+
+void
+pawl_tensor_span(const struct pawl_tensor *tensor, uint64_t bytes, uintptr_t *ret_begin, uintptr_t *ret_end)
+{
+    uint64_t below = 0, above = 0;
+    *ret_begin = *ret_end = (uintptr_t)tensor->data;
+    if (bytes == 0)
+        return;
+    if (has_packed_strides(tensor)) {
+        *ret_end += (uintptr_t)bytes;
+        return;
     }
-    return below <= REACH_MAX && above <= REACH_MAX;
+    (void)find_reach(tensor, &below, &above); /* it fits: the tensor has passed the check */
+    *ret_begin -= (uintptr_t)below;
+    *ret_end += (uintptr_t)(above + pawl_dtype_bits(tensor->dtype) / 8);
 }
 
 static enum pawl_status
