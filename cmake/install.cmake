@@ -1,5 +1,10 @@
 install(TARGETS pawl EXPORT pawl-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET pawl_program)
+    # The program finds the library that it was installed with, whatever the prefix and before any ldconfig.
+    if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR} AND NOT IS_ABSOLUTE ${CMAKE_INSTALL_BINDIR})
+        file(RELATIVE_PATH library_from_program /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+        set_target_properties(pawl_program PROPERTIES INSTALL_RPATH "$ORIGIN/${library_from_program}")
+    endif()
     install(TARGETS pawl_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -9,5 +14,13 @@ configure_package_config_file(cmake/pawl-config.cmake.in ${PROJECT_BINARY_DIR}/p
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/pawl-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/pawl-config.cmake ${PROJECT_BINARY_DIR}/pawl-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pawl)
+# The prefix is where the file stands, so that `cmake --install … --prefix` and a tree that is moved are found as well.
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+    set(PAWL_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+else()
+    file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+    string(REGEX REPLACE "/$" "" up ${up})
+    set(PAWL_PC_PREFIX "\${pcfiledir}/${up}")
+endif()
 configure_file(cmake/pawl.pc.in ${PROJECT_BINARY_DIR}/pawl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pawl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

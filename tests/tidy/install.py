@@ -50,8 +50,12 @@ def main():
         (top / "consumer.c").write_text(PROGRAM)
         environment = dict(os.environ, PKG_CONFIG_PATH=str(pc.parent), LD_LIBRARY_PATH=str(library))
 
-        # the installed tree names its prefix at install time: let pkg-config see where it stands now
-        flags = run("pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", "pawl", env=environment)
+        # the prefix was chosen at install time, after the build was configured: pkg-config must say where the tree stands
+        flags = run("pkg-config", "--cflags", "--libs", "pawl", env=environment)
+        for flag, folder in (("-I", prefix / "include"), ("-L", library)):
+            found = [pathlib.Path(word[2:]).resolve() for word in flags.split() if word.startswith(flag)]
+            if found != [folder.resolve()]:
+                sys.exit(f"pkg-config says {flags!r}, expected {flag}{folder}")
         run(cc, "-std=c11", str(top / "consumer.c"), "-o", str(top / "by-pkg-config"), *flags.split())
         if run(str(top / "by-pkg-config"), env=environment) != "0.1.0\n":
             sys.exit("by pkg-config: wrong version")
@@ -65,9 +69,10 @@ def main():
             sys.exit("by CMake: wrong version")
 
         program = prefix / "bin" / "pawl"
-        if run(str(program), "--version", env=environment).split()[-1] != "0.1.0":
+        bare = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+        if run(str(program), "--version", env=bare).split()[-1] != "0.1.0":
             sys.exit("the installed program does not run")
-        for wanted in ("share/man/man1/pawl.1",):
+        for wanted in ("share/man/man1/pawl.1", "share/bash-completion/completions/pawl"):
             if not (prefix / wanted).exists():
                 sys.exit(f"not installed: {wanted}")
         assert shutil.which("pkg-config")
