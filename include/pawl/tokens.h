@@ -30,7 +30,8 @@ struct pawl_shard_options {
     uint64_t vocabulary; /* the caller's; 0: not stated. A shard that names another, or an id beyond it, is refused */
     uint8_t trust_ids;   /* do not scan the ids, whatever vocabulary is stated */
 };
-#define PAWL_SHARD_OPTIONS(...) ((struct pawl_shard_options){ .size = sizeof(struct pawl_shard_options), __VA_ARGS__ })
+#define PAWL_SHARD_OPTIONS(...) \
+    PAWL_LITERAL_(pawl_shard_options, .size = sizeof(struct pawl_shard_options), __VA_ARGS__)
 
 struct pawl_shard_info {
     enum pawl_shard_format format;
@@ -86,9 +87,10 @@ struct pawl_token_writer_options {
     const unsigned char *corpus_sha256;    /* 32 bytes of corpus_manifest_sha256; NULL: of no bytes */
 };
 #define PAWL_TOKEN_WRITER_OPTIONS(...) \
-    ((struct pawl_token_writer_options){ .size = sizeof(struct pawl_token_writer_options), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_token_writer_options, .size = sizeof(struct pawl_token_writer_options), __VA_ARGS__)
 
-/* The directory is new, empty, or what an interrupted writer left. PAWL_EXISTS otherwise, unless `replace`. */
+/* The directory is new, empty, or what an interrupted writer left. PAWL_EXISTS otherwise, unless `replace`. One that was made here is gone
+ * again when the call fails, or when the writer is closed before its first file was published. */
 PAWL_API enum pawl_status pawl_token_writer_open(struct pawl_str directory,
                                                  const struct pawl_token_writer_options *options,
                                                  struct pawl_token_writer **ret_writer, struct pawl_error *err);
@@ -138,7 +140,7 @@ struct pawl_pack_options {
     int (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
 };
-#define PAWL_PACK_OPTIONS(...) ((struct pawl_pack_options){ .size = sizeof(struct pawl_pack_options), __VA_ARGS__ })
+#define PAWL_PACK_OPTIONS(...) PAWL_LITERAL_(pawl_pack_options, .size = sizeof(struct pawl_pack_options), __VA_ARGS__)
 
 struct pawl_packed; /* the result */
 

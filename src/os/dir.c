@@ -78,9 +78,50 @@ pawl_dir_sync(const struct pawl_dir *dir, bool *ret_is_unsupported, struct pawl_
 
 /* ---- creating a path ---- */
 
-/* Make the directories of `path` that are missing, nearest to the root first. *ret_depth counts those it made. */
+/* Where the last name of `path` begins, after what says nothing behind it is cut off ("/", "/."); NULL: there is none. */
+static char *
+find_last(char *path)
+{
+    size_t end = strlen(path);
+    while (end > 0 && (path[end - 1] == '/' || (end > 1 && path[end - 1] == '.' && path[end - 2] == '/')))
+        path[--end] = '\0';
+    if (end == 0)
+        return NULL;
+    char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+void
+pawl_dir_remove_made(const struct pawl_os *os, const char *path, size_t n_made)
+{
+    char *rest = n_made == 0 ? NULL : pawl_str_dup(pawl_str_z(path));
+    for (; rest != NULL && n_made > 0; n_made--) {
+        struct pawl_dir parent = PAWL_DIR_INIT;
+        char *name = find_last(rest);
+        char *own = name == NULL ? NULL : pawl_str_dup(pawl_str_z(name));
+        int code = ENOMEM;
+        if (own != NULL) {
+            *name = '\0';
+            if (pawl_dir_open_path(&parent, os, *rest == '\0' ? "." : rest, NULL) == PAWL_OK) {
+                do {
+                    code = os->remove_dir(os->context, parent.handle, own);
+                } while (code == EINTR);
+            }
+        }
+        pawl_dir_release(&parent);
+        free(own);
+        if (code != 0)
+            break; /* not empty, or gone: it is no longer ours to remove */
+    }
+    free(rest);
+}
+
+/*
+ * Make the directories of `path` that are missing, nearest to the root first. *ret_made counts those that it made, *ret_depth also those
+ * that another process made meanwhile. On failure those that it made are gone again.
+ */
 static enum pawl_status
-create_missing(const struct pawl_os *os, const char *path, bool *ret_created, size_t *ret_depth, struct pawl_error *err)
+create_missing(const struct pawl_os *os, const char *path, size_t *ret_made, size_t *ret_depth, struct pawl_error *err)
 {
     size_t len = strlen(path);
     char *prefix = malloc(len + 1);
@@ -88,8 +129,7 @@ create_missing(const struct pawl_os *os, const char *path, bool *ret_created, si
         return pawl_fail_memory(err, len + 1);
 
     enum pawl_status st = PAWL_OK;
-    bool created = false;
-    size_t depth = 0;
+    size_t made = 0, depth = 0;
     for (size_t end = 0; end < len && st == PAWL_OK;) {
         while (end < len && path[end] == '/')
             end++;
@@ -109,28 +149,29 @@ create_missing(const struct pawl_os *os, const char *path, bool *ret_created, si
         } while (code == EINTR);
         if (code == 0) {
             (void)os->dir_close(os->context, probe);
-            created = false;
-            depth = 0;
+            if (end - begin != 1 || path[begin] != '.')
+                made = depth = 0;
             continue;
         }
-        if (code != ENOENT) {
+        if (code != ENOENT)
             st = pawl_fail_path(err, code, "open directory", prefix);
-            break;
-        }
         bool was_interrupted = false;
-        while ((code = os->dir_create_path(os->context, prefix)) == EINTR)
+        while (st == PAWL_OK && (code = os->dir_create_path(os->context, prefix)) == EINTR)
             was_interrupted = true;
-        if (code != 0 && code != EEXIST) {
+        if (st == PAWL_OK && code != 0 && code != EEXIST)
             st = pawl_fail_path(err, code, "create directory", prefix);
+        if (st != PAWL_OK) {
+            prefix[begin] = '\0';
+            pawl_dir_remove_made(os, prefix, made);
             break;
         }
         /* EEXIST: another process was faster (or a link points nowhere: opening it will tell). */
-        created = code == 0 || was_interrupted;
+        made = code == 0 || was_interrupted ? made + 1 : 0;
         depth++;
     }
     free(prefix);
     if (st == PAWL_OK) {
-        *ret_created = created;
+        *ret_made = made;
         *ret_depth = depth;
     }
     return st;
@@ -188,22 +229,23 @@ sync_above(const struct pawl_os *os, const char *path, size_t depth, struct pawl
 }
 
 enum pawl_status
-pawl_dir_create_all(const struct pawl_os *os, const char *path, bool *ret_created, struct pawl_error *err)
+pawl_dir_create_all(const struct pawl_os *os, const char *path, size_t *ret_made, struct pawl_error *err)
 {
-    bool created = false;
-    size_t depth = 0;
+    size_t made = 0, depth = 0;
     enum pawl_status st;
 
     if (path[0] == '\0')
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "create directory: the path is empty");
-    st = create_missing(os, path, &created, &depth, err);
+    st = create_missing(os, path, &made, &depth, err);
     if (st != PAWL_OK)
         return st;
     st = sync_above(os, path, depth, err);
-    if (st != PAWL_OK)
+    if (st != PAWL_OK) {
+        pawl_dir_remove_made(os, path, made);
         return st;
-    if (ret_created != NULL)
-        *ret_created = created;
+    }
+    if (ret_made != NULL)
+        *ret_made = made;
     return PAWL_OK;
 }
 

@@ -34,10 +34,13 @@ void pawl_dir_release(struct pawl_dir *dir);
 /*
  * Create `path` and every missing parent, and make all of it durable. Existing directories are left as they are, but
  * their names are synced too, up to the top of their filesystem: an earlier run that was killed may have made them
- * and never synced. *ret_created (may be NULL) tells whether `path` itself was made.
+ * and never synced. *ret_made (may be NULL): how many it made, the innermost ones; 0: `path` was there. On failure the
+ * place is as before.
  */
-enum pawl_status pawl_dir_create_all(const struct pawl_os *os, const char *path, bool *ret_created,
+enum pawl_status pawl_dir_create_all(const struct pawl_os *os, const char *path, size_t *ret_made,
                                      struct pawl_error *err);
+/* Take that back: remove the `n_made` innermost directories of `path`, as far as they are empty. */
+void pawl_dir_remove_made(const struct pawl_os *os, const char *path, size_t n_made);
 enum pawl_status pawl_dir_create_in(const struct pawl_dir *parent, const char *name, struct pawl_error *err);
 
 /* Sync, where "that filesystem has no such thing" is no failure: *ret_is_unsupported (may be NULL) then. */

@@ -39,6 +39,7 @@ struct pawl_token_writer {
     struct pawl_arena arena; /* texts, names */
     struct pawl_dir dir;
     const char *path;
+    size_t n_made; /* directories of the path that were made for this; they go when nothing was published */
     struct pawl_token_manifest manifest; /* all but the files */
     unsigned width;
     uint64_t id_limit; /* ids are below this */
@@ -321,11 +322,13 @@ pawl_token_writer_open_on(const struct pawl_os *os, struct pawl_str directory,
         goto out;
     }
     writer->path = copy.data;
-    st = pawl_dir_create_all(os, path, NULL, err);
+    st = pawl_dir_create_all(os, path, &writer->n_made, err);
     if (st == PAWL_OK)
         st = pawl_dir_open_path(&writer->dir, os, path, err);
     if (st == PAWL_OK)
         st = lock_directory(writer, err);
+    if (st == PAWL_BUSY)
+        writer->n_made = 0; /* another writer has found it meanwhile */
     if (st == PAWL_OK)
         st = look_around(writer, opt.replace != 0, err);
     if (st == PAWL_OK) {
@@ -351,7 +354,9 @@ pawl_token_writer_close(struct pawl_token_writer *writer)
     if (writer == NULL)
         return;
     pawl_publish_release(&writer->publish);
-    pawl_dir_release(&writer->dir); /* and its lock */
+    if (!writer->is_finished && writer->n_files == 0)
+        pawl_dir_remove_made(writer->os, writer->path, writer->n_made); /* under its lock: nobody else is in there */
+    pawl_dir_release(&writer->dir);                                     /* and its lock */
     pawl_buffer_release(&writer->held);
     pawl_arena_release(&writer->arena);
     free(writer->files);

@@ -51,21 +51,22 @@ created_directories_survive_a_cut(void **state)
     (void)state;
     const char *const paths[] = { "a/b/c",  "a/b/c/",     "a//b///c",  "./a/./b/c",
                                   "/a/b/c", "x/../a/b/c", "link/b/c/", "a/b/../b/c" };
+    const size_t made[] = { 3, 3, 3, 3, 3, 3, 2, 1 }; /* the innermost, behind the last ".." */
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct simdisk *fresh = simdisk_new();
-        bool was_created = false;
+        size_t n_made = 0;
         if (strncmp(paths[i], "link", 4) == 0) {
             simdisk_put_dir(fresh, "a");
             simdisk_put_link(fresh, "link", "a");
         }
-        assert_int_equal(pawl_dir_create_all(simdisk_os(fresh), paths[i], &was_created, &err), PAWL_OK);
-        assert_true(was_created);
+        assert_int_equal(pawl_dir_create_all(simdisk_os(fresh), paths[i], &n_made, &err), PAWL_OK);
+        assert_int_equal(n_made, made[i]);
         assert_int_equal(simdisk_open_handles(fresh), 0);
         struct simdisk *after = simdisk_build_state(fresh, simdisk_trace_len(fresh), NULL, 0, 1);
         assert_true(simdisk_has(after, "a/b/c"));
         assert_int_equal(simdisk_mode(after, "a/b/c"), 0755);
-        assert_int_equal(pawl_dir_create_all(simdisk_os(after), paths[i], &was_created, &err), PAWL_OK);
-        assert_false(was_created);
+        assert_int_equal(pawl_dir_create_all(simdisk_os(after), paths[i], &n_made, &err), PAWL_OK);
+        assert_int_equal(n_made, 0);
         simdisk_free(after);
         simdisk_free(fresh);
     }
@@ -79,14 +80,14 @@ static void
 existing_directories_are_made_durable_too(void **state)
 {
     (void)state;
-    bool was_created = true;
+    size_t n_made = 9;
     assert_int_equal(os->dir_create_path(os->context, "a"), 0);
     assert_int_equal(os->dir_create_path(os->context, "a/b"), 0);
     struct simdisk *before = simdisk_build_state(disk, simdisk_trace_len(disk), NULL, 0, 1);
     assert_false(simdisk_has(before, "a"));
     simdisk_free(before);
-    assert_int_equal(pawl_dir_create_all(os, "a/b", &was_created, &err), PAWL_OK);
-    assert_false(was_created);
+    assert_int_equal(pawl_dir_create_all(os, "a/b", &n_made, &err), PAWL_OK);
+    assert_int_equal(n_made, 0);
     struct simdisk *after = simdisk_build_state(disk, simdisk_trace_len(disk), NULL, 0, 1);
     assert_true(simdisk_has(after, "a/b"));
     simdisk_free(after);
@@ -98,20 +99,34 @@ create_all_says_what_is_in_the_way(void **state)
     (void)state;
     simdisk_put_text(disk, "file", "x");
     simdisk_put_link(disk, "nowhere", "gone/away");
-    bool was_created = false;
-    assert_int_equal(pawl_dir_create_all(os, "", &was_created, &err), PAWL_ARGUMENT);
-    assert_int_equal(pawl_dir_create_all(os, "file", &was_created, &err), PAWL_NO_FILE);
+    size_t n_made = 0;
+    assert_int_equal(pawl_dir_create_all(os, "", &n_made, &err), PAWL_ARGUMENT);
+    assert_int_equal(pawl_dir_create_all(os, "file", &n_made, &err), PAWL_NO_FILE);
     assert_string_equal(err.message, "open directory 'file': Not a directory");
-    assert_int_equal(pawl_dir_create_all(os, "file/b", &was_created, &err), PAWL_NO_FILE);
+    assert_int_equal(pawl_dir_create_all(os, "file/b", &n_made, &err), PAWL_NO_FILE);
     assert_string_equal(err.message, "open directory 'file': Not a directory");
-    assert_int_equal(pawl_dir_create_all(os, "nowhere/b", &was_created, &err), PAWL_NO_FILE);
-    assert_false(was_created);
+    assert_int_equal(pawl_dir_create_all(os, "nowhere/b", &n_made, &err), PAWL_NO_FILE);
+    assert_int_equal(n_made, 0);
     faultos_fail(faults, SIM_DIR_CREATE_PATH, 0, 0, EROFS);
-    assert_int_equal(pawl_dir_create_all(os, "new/b", &was_created, &err), PAWL_PERMISSION);
+    assert_int_equal(pawl_dir_create_all(os, "new/b", &n_made, &err), PAWL_PERMISSION);
     assert_string_equal(err.message, "create directory 'new': Read-only file system");
     faultos_fail(faults, SIM_DIR_SYNC, 0, 0, EIO);
-    assert_int_equal(pawl_dir_create_all(os, "new/b", &was_created, &err), PAWL_IO);
+    assert_int_equal(pawl_dir_create_all(os, "new/b", &n_made, &err), PAWL_IO);
     assert_string_equal(err.message, "sync directory 'new/b/..': Input/output error");
+    assert_false(simdisk_has(disk, "new"));
+
+    /* The second of two can't be made: the first goes again. */
+    faultos_fail(faults, SIM_DIR_CREATE_PATH, 1, 0, ENOSPC);
+    assert_int_equal(pawl_dir_create_all(os, "new/b", &n_made, &err), PAWL_NO_SPACE);
+    assert_false(simdisk_has(disk, "new"));
+
+    /* Taking back stops at what is in use. */
+    assert_int_equal(pawl_dir_create_all(os, "new/./b//c/.", &n_made, &err), PAWL_OK);
+    assert_int_equal(n_made, 3);
+    simdisk_put_text(disk, "new/mine", "x");
+    pawl_dir_remove_made(os, "new/./b//c/.", n_made);
+    assert_false(simdisk_has(disk, "new/b"));
+    assert_true(simdisk_has(disk, "new/mine"));
 }
 
 /* Goal: what is no failure leaves no error behind: a parent that may not be opened, above a directory that was there. */

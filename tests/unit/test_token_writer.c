@@ -388,6 +388,44 @@ what_the_directory_may_hold(void **state)
     assert_int_equal(system("test -z \"$(ls -A set | grep -v '^train-00001.bin$')\""), 0);
 }
 
+/*
+ * Goal: a set that was not made leaves no trace, and what was there stays. Method: a path of two levels, refused after and before it was
+ * made, closed in the first file, closed after a file was published; and a directory that was there, even an empty one.
+ */
+static void
+a_refusal_leaves_no_directory(void **state)
+{
+    (void)state;
+    const struct pawl_token_writer_options plain = PAWL_TOKEN_WRITER_OPTIONS(.max_ids = 2);
+    struct pawl_str missing = PAWL_STR("missing");
+    struct pawl_token_writer *writer = NULL;
+    fresh_folder("set");
+    assert_int_equal(pawl_pack(PAWL_STR("set/a/b"), &missing, 1, NULL, NULL, NULL), PAWL_NO_FILE);
+    assert_false(is_there("set/a"));
+    assert_int_equal(pawl_pack(PAWL_STR("set"), &missing, 1, NULL, NULL, NULL), PAWL_NO_FILE);
+    assert_true(is_there("set"));
+
+    assert_int_equal(pawl_token_writer_open(PAWL_STR("set/a/b/"), &plain, &writer, NULL), PAWL_OK);
+    add_document(writer, 0, 1);
+    struct pawl_token_writer *second = NULL;
+    assert_int_equal(pawl_token_writer_open(PAWL_STR("set/a/b"), &plain, &second, NULL), PAWL_BUSY);
+    assert_true(is_there("set/a/b"));
+    pawl_token_writer_close(writer);
+    assert_false(is_there("set/a"));
+
+    assert_int_equal(pawl_token_writer_open(PAWL_STR("set/a/b"), &plain, &writer, NULL), PAWL_OK);
+    add_document(writer, 0, 2);
+    add_document(writer, 2, 2);
+    add_document(writer, 4, 2);
+    pawl_token_writer_close(writer);
+    assert_true(is_there("set/a/b/train-00001.bin"));
+
+    /* Even a set without ids stays when it was finished. */
+    assert_int_equal(pawl_token_writer_open(PAWL_STR("set/c"), &plain, &writer, NULL), PAWL_OK);
+    assert_string_equal(finish(writer), "0/0");
+    assert_true(is_there("set/c/_MANIFEST.json"));
+}
+
 int
 main(void)
 {
@@ -399,6 +437,7 @@ main(void)
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(bad_ids_are_refused),
         cmocka_unit_test(what_the_directory_may_hold),
+        cmocka_unit_test(a_refusal_leaves_no_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
