@@ -24,7 +24,7 @@ struct pawl_ckpt_options {
     enum pawl_trust trust;
     uint8_t weights_only; /* only the model's files are needed; the optimizer's may be damaged */
 };
-#define PAWL_CKPT_OPTIONS(...) ((struct pawl_ckpt_options){ .size = sizeof(struct pawl_ckpt_options), __VA_ARGS__ })
+#define PAWL_CKPT_OPTIONS(...) PAWL_LITERAL_(pawl_ckpt_options, .size = sizeof(struct pawl_ckpt_options), __VA_ARGS__)
 
 /*
  * Open the newest step under `root` that is complete (with weights_only: whose weights can be had), as "Loading" says.
@@ -113,7 +113,7 @@ struct pawl_restore_options {
     uint8_t other_data;   /* the stream may be over other shards than the checkpoint's */
 };
 #define PAWL_RESTORE_OPTIONS(...) \
-    ((struct pawl_restore_options){ .size = sizeof(struct pawl_restore_options), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_restore_options, .size = sizeof(struct pawl_restore_options), __VA_ARGS__)
 
 /*
  * Put a checkpoint back into a state. All names, shapes and dtypes are compared before the first byte is overwritten; each file is hashed as
@@ -152,7 +152,7 @@ struct pawl_wait_options {
     int (*waiting)(void *context); /* called before each pause; another answer than 0 ends the wait: PAWL_CANCELED */
     void *context;
 };
-#define PAWL_WAIT_OPTIONS(...) ((struct pawl_wait_options){ .size = sizeof(struct pawl_wait_options), __VA_ARGS__ })
+#define PAWL_WAIT_OPTIONS(...) PAWL_LITERAL_(pawl_wait_options, .size = sizeof(struct pawl_wait_options), __VA_ARGS__)
 PAWL_API enum pawl_status pawl_ckpt_wait(struct pawl_str root, int64_t newer_than, int64_t timeout_ms,
                                          const struct pawl_wait_options *options, struct pawl_ckpt **ret_ckpt,
                                          struct pawl_report **ret_report, struct pawl_error *err);
@@ -176,7 +176,8 @@ struct pawl_prune_options {
     const struct pawl_keep_best *keep_best; /* these stay too */
     size_t n_keep_best;
 };
-#define PAWL_PRUNE_OPTIONS(...) ((struct pawl_prune_options){ .size = sizeof(struct pawl_prune_options), __VA_ARGS__ })
+#define PAWL_PRUNE_OPTIONS(...) \
+    PAWL_LITERAL_(pawl_prune_options, .size = sizeof(struct pawl_prune_options), __VA_ARGS__)
 
 /*
  * Delete old steps by the rules of retention: what any of the policies keeps stays, pinned steps stay, and with fewer than `keep` that count
@@ -205,7 +206,7 @@ struct pawl_repair_options {
     uint8_t dry_run; /* only say what would be renamed */
 };
 #define PAWL_REPAIR_OPTIONS(...) \
-    ((struct pawl_repair_options){ .size = sizeof(struct pawl_repair_options), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_repair_options, .size = sizeof(struct pawl_repair_options), __VA_ARGS__)
 
 /*
  * Quarantine every broken step: hash all of them, and rename those that are not complete to step-N.bad, which no load looks at and retention
@@ -228,7 +229,7 @@ struct pawl_copy_options {
     int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *context;
 };
-#define PAWL_COPY_OPTIONS(...) ((struct pawl_copy_options){ .size = sizeof(struct pawl_copy_options), __VA_ARGS__ })
+#define PAWL_COPY_OPTIONS(...) PAWL_LITERAL_(pawl_copy_options, .size = sizeof(struct pawl_copy_options), __VA_ARGS__)
 
 /*
  * Copy a complete step. Every byte is hashed as it is read; the copy is synced, read again and verified by its manifest, and only then gets

@@ -53,7 +53,7 @@ struct pawl_convert_options {
     void *progress_context;
 };
 #define PAWL_CONVERT_OPTIONS(...) \
-    ((struct pawl_convert_options){ .size = sizeof(struct pawl_convert_options), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_convert_options, .size = sizeof(struct pawl_convert_options), __VA_ARGS__)
 
 /* What was done, or with dry_run would be. */
 struct pawl_converted {
@@ -96,7 +96,8 @@ struct pawl_index_options {
     size_t size;
     uint8_t dry_run;
 };
-#define PAWL_INDEX_OPTIONS(...) ((struct pawl_index_options){ .size = sizeof(struct pawl_index_options), __VA_ARGS__ })
+#define PAWL_INDEX_OPTIONS(...) \
+    PAWL_LITERAL_(pawl_index_options, .size = sizeof(struct pawl_index_options), __VA_ARGS__)
 
 struct pawl_indexed {
     struct pawl_str name; /* of the index: "model.safetensors.index.json" */

@@ -150,7 +150,7 @@ struct pawl_llmcp35_config {
     double rope_base, rms_epsilon;
 };
 #define PAWL_LLMCP35_CONFIG(...) \
-    ((struct pawl_llmcp35_config){ .size = sizeof(struct pawl_llmcp35_config), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_llmcp35_config, .size = sizeof(struct pawl_llmcp35_config), __VA_ARGS__)
 
 /* has_groups 0: weight decay for every parameter. Else the two lists together name them all. */
 struct pawl_llmcp35_adamw {
@@ -160,7 +160,8 @@ struct pawl_llmcp35_adamw {
     size_t n_decay, n_no_decay;
     uint8_t has_groups;
 };
-#define PAWL_LLMCP35_ADAMW(...) ((struct pawl_llmcp35_adamw){ .size = sizeof(struct pawl_llmcp35_adamw), __VA_ARGS__ })
+#define PAWL_LLMCP35_ADAMW(...) \
+    PAWL_LITERAL_(pawl_llmcp35_adamw, .size = sizeof(struct pawl_llmcp35_adamw), __VA_ARGS__)
 
 struct pawl_llmcp35_facts {
     struct pawl_llmcp35_config config;
@@ -275,7 +276,7 @@ struct pawl_llmcp35_update {
     double beta1_power, beta2_power;
 };
 #define PAWL_LLMCP35_UPDATE(...) \
-    ((struct pawl_llmcp35_update){ .size = sizeof(struct pawl_llmcp35_update), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_llmcp35_update, .size = sizeof(struct pawl_llmcp35_update), __VA_ARGS__)
 
 /*
  * Take a step's result: everything, and the step counter goes up by one; or, when anything in it could not stand in a file

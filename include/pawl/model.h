@@ -43,7 +43,8 @@ struct pawl_model_options {
     enum pawl_profile profile;
     uint64_t header_bytes_max; /* 0: 100,000,000 per file */
 };
-#define PAWL_MODEL_OPTIONS(...) ((struct pawl_model_options){ .size = sizeof(struct pawl_model_options), __VA_ARGS__ })
+#define PAWL_MODEL_OPTIONS(...) \
+    PAWL_LITERAL_(pawl_model_options, .size = sizeof(struct pawl_model_options), __VA_ARGS__)
 
 /*
  * Open what is at `path`.
@@ -172,7 +173,7 @@ struct pawl_verify_options {
     uint8_t is_safetensors;
 };
 #define PAWL_VERIFY_OPTIONS(...) \
-    ((struct pawl_verify_options){ .size = sizeof(struct pawl_verify_options), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_verify_options, .size = sizeof(struct pawl_verify_options), __VA_ARGS__)
 
 /*
  * Examine whatever is at `path` and report every fault (of a single file, the first that stops the reading). A run is
@@ -211,7 +212,8 @@ struct pawl_write_options {
     int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;
 };
-#define PAWL_WRITE_OPTIONS(...) ((struct pawl_write_options){ .size = sizeof(struct pawl_write_options), __VA_ARGS__ })
+#define PAWL_WRITE_OPTIONS(...) \
+    PAWL_LITERAL_(pawl_write_options, .size = sizeof(struct pawl_write_options), __VA_ARGS__)
 
 /*
  * Write a canonical safetensors file and publish it durably: temporary beside it, sync, rename, sync of the directory.

@@ -86,7 +86,7 @@ struct pawl_run_options {
      */
     void (*saved)(void *context, struct pawl_save *save);
 };
-#define PAWL_RUN_OPTIONS(...) ((struct pawl_run_options){ .size = sizeof(struct pawl_run_options), __VA_ARGS__ })
+#define PAWL_RUN_OPTIONS(...) PAWL_LITERAL_(pawl_run_options, .size = sizeof(struct pawl_run_options), __VA_ARGS__)
 
 /*
  * Open a root for writing: create it (and missing parents) durably, and take its lock until the run is closed.
@@ -122,7 +122,7 @@ struct pawl_save_options {
     const struct pawl_metric *metrics;
     size_t n_metrics;
 };
-#define PAWL_SAVE_OPTIONS(...) ((struct pawl_save_options){ .size = sizeof(struct pawl_save_options), __VA_ARGS__ })
+#define PAWL_SAVE_OPTIONS(...) PAWL_LITERAL_(pawl_save_options, .size = sizeof(struct pawl_save_options), __VA_ARGS__)
 
 /*
  * Save the state as `step`, 0 ... 2^63-1. On PAWL_OK the step is durable, LATEST names it, and retention was carried out.

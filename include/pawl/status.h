@@ -32,6 +32,28 @@ extern "C" {
 #define PAWL_API
 #endif
 
+/*
+ * A struct for the length of a call, as the macros with capitals make it: C has the compound literal for that, whose address may be
+ * taken. In C++ a temporary is bound to a reference, which lives to the end of the whole expression, so `&PAWL_RUN_OPTIONS(.keep = 3)`
+ * reads the same there (designated initialisers are C++20; GCC and Clang take them from C++11 on).
+ */
+#ifdef __cplusplus
+extern "C++" {
+template <class T> struct pawl_type_ {
+    typedef T type; /* a struct is named so also where a function has its name */
+};
+template <class T>
+inline const T &
+pawl_literal_(const T &value)
+{
+    return value;
+}
+}
+#define PAWL_LITERAL_(type_, ...) (pawl_literal_(pawl_type_<struct type_>::type{ __VA_ARGS__ }))
+#else
+#define PAWL_LITERAL_(type_, ...) ((struct type_){ __VA_ARGS__ })
+#endif
+
 /* The numbers are part of the ABI: written out, never reused. */
 enum pawl_status {
     PAWL_OK = 0,

@@ -27,7 +27,7 @@ struct pawl_stream_options {
     struct pawl_str split;        /* of directories with a manifest; empty: train */
 };
 #define PAWL_STREAM_OPTIONS(...) \
-    ((struct pawl_stream_options){ .size = sizeof(struct pawl_stream_options), __VA_ARGS__ })
+    PAWL_LITERAL_(pawl_stream_options, .size = sizeof(struct pawl_stream_options), __VA_ARGS__)
 
 struct pawl_stream_cursor {
     uint64_t shard;        /* index in the list of shards */

@@ -70,6 +70,43 @@ struct pawl_tensor {
     enum pawl_overflow overflow; /* of `stored`: what becomes of a value beyond its range */
 };
 
+#ifdef __cplusplus
+extern "C++" {
+/* What PAWL_TENSOR makes in C++: a tensor that has its shape with it. Keep one as `auto`: a copy as a pawl_tensor has the shape no longer. */
+template <size_t N> struct pawl_tensor_of_ : pawl_tensor {
+    uint64_t dims[N > 0 ? N : 1];
+    template <class... D>
+    pawl_tensor_of_(pawl_slot slot_, const char *name_, pawl_dtype dtype_, void *data_, D... dims_)
+        : pawl_tensor(), dims{ static_cast<uint64_t>(dims_)... }
+    {
+        size = sizeof(pawl_tensor);
+        slot = slot_;
+        dtype = dtype_;
+        name = pawl_str_z(name_);
+        rank = N;
+        shape = N > 0 ? dims : nullptr;
+        data = data_;
+    }
+    pawl_tensor_of_(const pawl_tensor_of_ &other) : pawl_tensor(other)
+    {
+        for (size_t i = 0; i < N; i++)
+            dims[i] = other.dims[i];
+        shape = N > 0 ? dims : nullptr;
+    }
+    pawl_tensor_of_ &operator=(const pawl_tensor_of_ &) = delete;
+};
+template <class... D>
+inline pawl_tensor_of_<sizeof...(D)>
+pawl_tensor_make_(pawl_slot slot, const char *name, pawl_dtype dtype, void *data, D... dims)
+{
+    return pawl_tensor_of_<sizeof...(D)>(slot, name, dtype, data, dims...);
+}
+}
+#define PAWL_TENSOR(slot_, name_, dtype_, data_, ...) \
+    (pawl_literal_(pawl_tensor_make_((slot_), (name_), (dtype_), (data_), __VA_ARGS__)))
+/* A tensor of no dimensions: one element. */
+#define PAWL_SCALAR(slot_, name_, dtype_, data_) (pawl_literal_(pawl_tensor_make_((slot_), (name_), (dtype_), (data_))))
+#else
 #define PAWL_TENSOR(slot_, name_, dtype_, data_, ...)                                      \
     ((struct pawl_tensor){ .size = sizeof(struct pawl_tensor),                             \
                            .slot = (slot_),                                                \
@@ -86,6 +123,7 @@ struct pawl_tensor {
                            .dtype = (dtype_),                  \
                            .name = pawl_str_z(name_),          \
                            .data = (data_) })
+#endif
 
 /* A tensor as a file holds it. Belongs to what gave it; strings and shape live as long as that. */
 struct pawl_tensor_info {

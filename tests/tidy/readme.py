@@ -1,10 +1,11 @@
-"""The C examples of README.md compile without a warning and run. readme.py BUILD CC
+"""The C examples of README.md compile without a warning, as C and as C++, and run. readme.py BUILD CC
 
 A block begins with ```c; it is a whole program when it has a main. Each runs in an empty folder and must exit 0; a comment
 `// prints: TEXT` or `/* prints: TEXT */` in it is held against its output. README's promises of files are checked too."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,14 @@ def main():
             done = subprocess.run(command, cwd=top, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             if done.returncode != 0:
                 sys.exit(f"README program {number} does not build:\n{done.stdout}")
+            cxx = shutil.which("clang++" if "clang" in pathlib.Path(cc).name else "g++")
+            if cxx is None:
+                sys.exit("no C++ compiler: install g++")
+            done = subprocess.run([cxx, "-std=c++20", "-x", "c++", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-missing-field-initializers",
+                                   "-Werror", f"-I{os.getcwd()}/include", "example.c"],
+                                  cwd=top, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode != 0:
+                sys.exit(f"README program {number} is no C++:\n{done.stdout}")
             for attempt in ("first", "second"):
                 done = subprocess.run(["./example"], cwd=top, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 if done.returncode != 0:
