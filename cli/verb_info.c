@@ -477,15 +477,15 @@ print_model(const struct output *out, const struct pawl_model *model)
     struct dtype_sums by_dtype[PAWL_DTYPE_COUNT + 1] = { { 0, 0, 0 } };
     struct dtype_sums all = sum_tensors(model, by_dtype);
     char text[256], counts[3][32];
-    (void)snprintf(text, sizeof text, "%s, %s parameters", text_count(all.tensors, counts[0]),
-                   text_count(all.parameters, counts[1]));
+    (void)snprintf(text, sizeof text, "%s, %s parameter%s", text_count(all.tensors, counts[0]),
+                   text_count(all.parameters, counts[1]), all.parameters == 1 ? "" : "s");
     print_line(out, "tensors", text);
     for (size_t i = 1; i <= PAWL_DTYPE_COUNT; i++) {
         if (by_dtype[i].tensors == 0)
             continue;
-        (void)snprintf(text, sizeof text, "%s tensor%s, %s parameters, %s", text_count(by_dtype[i].tensors, counts[0]),
+        (void)snprintf(text, sizeof text, "%s tensor%s, %s parameter%s, %s", text_count(by_dtype[i].tensors, counts[0]),
                        by_dtype[i].tensors == 1 ? "" : "s", text_count(by_dtype[i].parameters, counts[1]),
-                       text_size(by_dtype[i].bytes, counts[2]));
+                       by_dtype[i].parameters == 1 ? "" : "s", text_size(by_dtype[i].bytes, counts[2]));
         char key[32];
         (void)snprintf(key, sizeof key, "  %s", pawl_dtype_name((enum pawl_dtype)i));
         print_line(out, key, text);
@@ -509,8 +509,14 @@ print_checkpoint(const struct output *out, const struct facts *facts)
     if (n > 0)
         text_problems(out, verdicts[0].problems, verdicts[0].n_problems, "problem");
     if (state != NULL) {
-        (void)snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " tokens seen, lr %.17g", state->step,
-                       state->tokens_seen, state->lr);
+        char lr[32];
+        for (int digits = 1; digits <= 17; digits++) { /* the shortest that reads back to the same number */
+            (void)snprintf(lr, sizeof lr, "%.*g", digits, state->lr);
+            if (strtod(lr, NULL) == state->lr)
+                break;
+        }
+        (void)snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " tokens seen, lr %s", state->step,
+                       state->tokens_seen, lr);
         print_line(out, "step", text);
         (void)snprintf(text, sizeof text, "shard %" PRId64 ", offset %" PRId64, state->cursor_shard,
                        state->cursor_offset);

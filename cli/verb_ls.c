@@ -110,8 +110,8 @@ print_total(const struct arguments *arguments, const struct row *rows, size_t n)
         parameters += elements(rows[i].tensor);
         bytes += rows[i].tensor->end - rows[i].tensor->begin;
     }
-    (void)printf("%s tensor%s, %s parameters, %s\n", text_count(n, counts[0]), n == 1 ? "" : "s",
-                 text_count(parameters, counts[1]),
+    (void)printf("%s tensor%s, %s parameter%s, %s\n", text_count(n, counts[0]), n == 1 ? "" : "s",
+                 text_count(parameters, counts[1]), parameters == 1 ? "" : "s",
                  arguments->exact_bytes ? text_count(bytes, size) : text_size(bytes, size));
 }
 

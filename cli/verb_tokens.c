@@ -123,14 +123,15 @@ print_packed(const struct pawl_token_file *files, size_t n)
     char counts[2][32];
     for (size_t i = 0; i < n; i++) {
         char *name = text_name(files[i].name);
-        (void)printf("%s  %s ids, %s documents\n", name, text_count(files[i].ids, counts[0]),
-                     text_count(files[i].documents, counts[1]));
+        (void)printf("%s  %s id%s, %s document%s\n", name, text_count(files[i].ids, counts[0]),
+                     files[i].ids == 1 ? "" : "s", text_count(files[i].documents, counts[1]),
+                     files[i].documents == 1 ? "" : "s");
         free(name);
         ids += files[i].ids;
         documents += files[i].documents;
     }
-    (void)printf("%zu file%s, %s ids, %s documents\n", n, n == 1 ? "" : "s", text_count(ids, counts[0]),
-                 text_count(documents, counts[1]));
+    (void)printf("%zu file%s, %s id%s, %s document%s\n", n, n == 1 ? "" : "s", text_count(ids, counts[0]),
+                 ids == 1 ? "" : "s", text_count(documents, counts[1]), documents == 1 ? "" : "s");
 }
 
 static enum pawl_status
@@ -213,9 +214,10 @@ const struct verb verb_tokens_pack = {
     .summary = "make token shards with a manifest",
     .description = "OUTDIR is new, empty, or what an interrupted run left. Documents are kept whole; the same input "
                    "gives the same bytes.\n",
-    .examples = "  pawl tokens pack data/tok corpus/*.txt --eot 256\n"
-                "  pawl tokens pack data/tok docs.jsonl --documents jsonl:text\n"
-                "  pawl tokens pack data/tok ids.txt --ids --documents line --vocab 50257 --tokenizer-id gpt2\n",
+    .examples = "  pawl tokens pack data/tok corpus/*.txt\n"
+                "  pawl tokens pack data/eot corpus/*.txt --eot 256\n"
+                "  pawl tokens pack data/docs docs.jsonl --documents jsonl:text\n"
+                "  pawl tokens pack data/ids ids.txt --ids --documents line --vocab 50257 --tokenizer-id gpt2\n",
     .table = TABLE(pack_options),
     .min_paths = 2,
     .max_paths = SIZE_MAX,
@@ -238,7 +240,7 @@ const struct verb verb_tokens_info = {
     .description =
         "As `pawl info`. PATH is a shard, a directory, or a _MANIFEST.json, which stands for its directory.\n",
     .examples = "  pawl tokens info data/tok/train-00001.bin\n"
-                "  pawl tokens info data/tok --split val --json\n",
+                "  pawl tokens info data/tok --split train --json\n",
     .table = TABLE(info_options),
     .min_paths = 1,
     .max_paths = 1,

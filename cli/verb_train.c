@@ -188,8 +188,8 @@ static const struct option options[] = {
     { "method", NULL, "METHOD", "counts|autograd", "count the pairs (default), or learn by gradients",
       OPTION_AT(method), OPTION_CHOICE, 0, 0, 0 },
     { "alpha", NULL, "A", NULL, "counts: added to each count (default 1)", OPTION_AT(alpha), OPTION_REAL, 0, 0, 0 },
-    { "seed", NULL, "S", NULL, "of the initial weights and of the data's order (default 0)", OPTION_AT(seed),
-      OPTION_U64, 0, 0, 0 },
+    { "seed", NULL, "S", NULL, "of the initial weights and the data's order (default 0); a resumed run keeps its own",
+      OPTION_AT(seed), OPTION_U64, 0, 0, 0 },
     { "lr", NULL, "X", NULL, "the learning rate (a file: by the data; adamw: 0.03; sgd: 3)", OPTION_AT(lr), OPTION_REAL,
       0, 0, 0 },
     { "steps", NULL, "N", NULL, "a file: at most N steps of full-batch descent (default 20000)", OPTION_AT(steps),
@@ -232,7 +232,7 @@ const struct verb verb_train_bigram = {
         "The last line on stdout is one JSON object; DIR holds config.json and model.safetensors.\n"
         "PAWL_FAILPOINTS and TL_FAILPOINTS make it die on purpose: see pawl(1).\n",
     .examples = "  pawl train bigram --data corpus.txt --out model\n"
-                "  pawl train bigram --method autograd --data corpus.txt --out model\n"
+                "  pawl train bigram --method autograd --data corpus.txt --out learned\n"
                 "  pawl train bigram --method autograd --data data/tok --out run --max-steps 1000 --batch 8 \\\n"
                 "      --seq-len 128 --ckpt-every 100 --keep 3\n"
                 "  pawl train bigram ... --resume\n",
