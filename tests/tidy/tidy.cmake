@@ -13,4 +13,5 @@ pawl_tidy_test(tidy_symbols ${Python3_EXECUTABLE} tests/tidy/symbols.py $<TARGET
 pawl_tidy_test(tidy_words ${Python3_EXECUTABLE} tests/tidy/words.py)
 pawl_tidy_test(tidy_headers ${Python3_EXECUTABLE} tests/tidy/headers.py ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER})
 pawl_tidy_test(tidy_install ${Python3_EXECUTABLE} tests/tidy/install.py ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER})
+pawl_tidy_test(tidy_links ${Python3_EXECUTABLE} tests/tidy/links.py)
 pawl_tidy_test(tidy_readme ${Python3_EXECUTABLE} tests/tidy/readme.py ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER})
