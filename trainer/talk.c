@@ -87,14 +87,6 @@ talk_report(struct talk *talk, const struct pawl_report *report)
         for (size_t j = 0; j < verdicts[i].n_warnings; j++)
             say_problem(talk, what, &verdicts[i].warnings[j]);
     }
-    const struct pawl_str *ignored = pawl_report_names(report, PAWL_NAMES_IGNORED, &n);
-    for (size_t i = 0; i < n; i++) {
-        char name[256];
-        talk_escape(ignored[i], name, sizeof name);
-        talk_warning(talk,
-                     "%s is newer than LATEST, was never declared done and is ignored; --resume with its path loads it",
-                     name);
-    }
     const struct pawl_problem *warnings = pawl_report_warnings(report, &n);
     for (size_t i = 0; i < n; i++)
         say_problem(talk, "", &warnings[i]);

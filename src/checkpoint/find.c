@@ -352,17 +352,16 @@ warn(const struct pawl_dir *root, struct pawl_report *report)
     for (size_t i = 0; i < n; i++) {
         struct pawl_str name = ignored[i]; /* the list may move while the report grows */
         pawl_report_warning(report, "ignored", name,
-                            "%s is newer than LATEST, was never declared done and is ignored: to load it, --resume "
-                            "'%s/%s'",
-                            PAWL_SHOW(name), PAWL_SHOW(path), PAWL_SHOW(name));
+                            "newer than LATEST, never declared done and so ignored: to load it, --resume '%s/%s'",
+                            PAWL_SHOW(path), PAWL_SHOW(name));
     }
     const struct pawl_verdict *verdicts = pawl_report_verdicts(report, &n);
     for (size_t i = 0; i < n; i++) {
         if (verdicts[i].kind == PAWL_KIND_CHECKPOINT && verdicts[i].n_problems != 0)
             pawl_report_warning(report, "skipped", pawl_str_z(verdicts[i].name),
-                                "%s is not complete and is examined again at every start until it is quarantined: "
+                                "not complete, and examined again at every start until it is quarantined: "
                                 "pawl ckpt repair '%s'",
-                                verdicts[i].name, PAWL_SHOW(path));
+                                PAWL_SHOW(path));
     }
 }
 

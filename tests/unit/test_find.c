@@ -97,13 +97,12 @@ what_was_passed_over_says_what_to_do(void **state)
     const struct pawl_problem *warnings = pawl_report_warnings(answer.report, &n);
     assert_int_equal(n, 3);
     assert_string_equal(warnings[0].code, "ignored");
-    assert_string_equal(warnings[0].message,
-                        "step-000030 is newer than LATEST, was never declared done and is ignored: to load it, "
-                        "--resume 'root/step-000030'");
+    assert_string_equal(
+        warnings[0].message,
+        "newer than LATEST, never declared done and so ignored: to load it, --resume 'root/step-000030'");
     assert_string_equal(warnings[2].code, "skipped");
-    assert_string_equal(warnings[2].message,
-                        "step-000020 is not complete and is examined again at every start until it is quarantined: "
-                        "pawl ckpt repair 'root'");
+    assert_string_equal(warnings[2].message, "not complete, and examined again at every start until it is quarantined: "
+                                             "pawl ckpt repair 'root'");
     const struct pawl_verdict *verdicts = pawl_report_verdicts(answer.report, &n);
     assert_int_equal(n, 1); /* the one that was taken is not among the skipped */
     assert_string_equal(verdicts[0].name, "step-000020");
