@@ -418,4 +418,3 @@ pawl_ckpt_prune(struct pawl_str root, const struct pawl_prune_options *options, 
 {
     return pawl_ckpt_prune_os(pawl_os_posix(), root, options, ret_report, err);
 }
-
