@@ -16,7 +16,7 @@ def anchors(text):
 
 
 def main():
-    faults, linked = [], {pathlib.Path("README.md")}
+    faults, linked = [], {pathlib.Path("docs/README.md")}  # the index
     found = pages()
     for page in found:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
