@@ -73,7 +73,7 @@ _LAZY = {
     "PCG32": "_pcg32",
     "Run": "_run",
 }
-_MODULES = ("flax", "jax", "numpy", "testing", "tokens", "torch")
+_MODULES = ("flax", "jax", "llmcp35", "numpy", "testing", "tokens", "torch")
 
 __all__ = [
     "ArgumentError", "BusyError", "CanceledError", "Checkpoint", "Error", "FormatError", "Header", "IncompleteError", "MismatchError",

@@ -91,6 +91,7 @@ int add_run(PyObject *module);
 int add_ckpt(PyObject *module);
 int add_tokens(PyObject *module);
 int add_pcg32(PyObject *module);
+int add_llmcp35(PyObject *module);
 
 /* Make a type and add it under its own name; *ret_type keeps a reference for the process. */
 int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **ret_type);

@@ -16,11 +16,12 @@ import sys
 import pytest
 
 import pawl
+import pawl.llmcp35
 import pawl.numpy
 import pawl.testing
 import pawl.tokens
 
-MODULES = ["pawl", "pawl.numpy", "pawl.tokens", "pawl.testing"]
+MODULES = ["pawl", "pawl.llmcp35", "pawl.numpy", "pawl.tokens", "pawl.testing"]
 if importlib.util.find_spec("torch"):
     MODULES.append("pawl.torch")
 if importlib.util.find_spec("jax"):
