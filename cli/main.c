@@ -1,5 +1,4 @@
 /* pawl(1): finds the verb, reads its flags, runs it. */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,9 +299,9 @@ main(int argc, char **argv)
         status = run_without_verb(&line);
     free(line.words);
     /* What could not be printed was not done, whatever the verb says; a verb that said so has its status already. */
-    errno = 0;
-    if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == EXIT_FINE) {
-        (void)fprintf(stderr, "pawl: standard output: write: %s\n", strerror(errno != 0 ? errno : EIO));
+    int code = output_flush();
+    if (code != 0 && status == EXIT_FINE) {
+        (void)fprintf(stderr, "pawl: standard output: write: %s\n", strerror(code));
         status = EXIT_AGAIN;
     }
     return status;

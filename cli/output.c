@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,13 +43,22 @@ output_end(struct output *out, struct pawl_error *err)
         (void)fwrite(text.data, 1, text.len, stdout);
         (void)fputc('\n', stdout);
     }
+    int code = output_flush();
+    return code == 0 ? PAWL_OK : fault_os(err, code, "standard output", "write");
+}
+
+int
+output_flush(void)
+{
     errno = 0;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (errno == EPIPE) /* nobody reads any more: as quiet as SIGPIPE would be */
-            return PAWL_OK;
-        return fault_os(err, errno != 0 ? errno : EIO, "standard output", "write");
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    int code = errno;
+    if (code == 0) { /* an earlier write failed, and what it said is gone */
+        struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0 };
+        code = poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0 ? EPIPE : EIO;
     }
-    return PAWL_OK;
+    return code == EPIPE ? 0 : code; /* nobody reads any more: as quiet as SIGPIPE would be */
 }
 
 void

@@ -27,6 +27,9 @@ void output_release(struct output *out);
 /* Print `pawl VERB: PATH: message` and its hint, with --json the document of the error too; the exit status. */
 int output_error(struct output *out, const char *path, const struct pawl_error *err);
 
+/* Write out what stdout holds. Returns 0, also when its reader has gone, or the errno of a write that failed, now or before. */
+int output_flush(void);
+
 /* ---- pieces of documents ---- */
 
 void json_text(struct pawl_json *json, const char *key, struct pawl_str value); /* data NULL: null */
