@@ -622,7 +622,11 @@ def load_checkpoint(
     if checkpoint._own:
         said.append(f"{checkpoint.path} is not complete: {_why(checkpoint._own)}")
     said += [f"{path} is newer than LATEST and was ignored: it was never declared done" for path in checkpoint.ignored]
-    said += [f"{checkpoint.path}: {problem.message}" for problem in problems(report[2])]
+    for problem in problems(report[2]):
+        if problem.code == "skipped":  # of another step
+            said.append(f"{checkpoint.path.parent / (problem.file or '')}: {problem.message}")
+        elif problem.code != "ignored":
+            said.append(f"{checkpoint.path}: {problem.message}")
     for text in said:
         warnings.warn(text, Warning, stacklevel=caller_level())
     return checkpoint
