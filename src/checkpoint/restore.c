@@ -540,7 +540,7 @@ read_tensors(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
     struct plan *const plans[] = { model, optimizer };
     struct readings readings = { .r = r };
     uint64_t bytes = 0;
-    bool are_entangled;
+    bool are_entangled = false;
     enum pawl_status st = find_overlaps(r, plans, &are_entangled);
     if (st != PAWL_OK)
         return st;

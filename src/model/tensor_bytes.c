@@ -486,7 +486,7 @@ write_layout(const struct pawl_tensor *tensor, struct pawl_writer *writer, struc
 enum pawl_status
 pawl_tensor_write(const struct pawl_tensor *tensor, struct pawl_writer *writer, struct pawl_error *err)
 {
-    uint64_t bytes;
+    uint64_t bytes = 0;
     enum pawl_status st = check(tensor, &bytes, err);
     if (st == PAWL_OK) {
         if (tensor->stored != 0 && tensor->stored != tensor->dtype)
