@@ -46,12 +46,13 @@ tear_down(void **state)
     return is_leaking ? -1 : 0;
 }
 
+/* `told` bytes are said to come: 0 keeps so large a file out of a lane. */
 static enum pawl_status
-write_pieces(size_t piece, bool in_place, struct pawl_buffer *seen)
+write_pieces(size_t piece, size_t told, bool in_place, struct pawl_buffer *seen)
 {
     struct pawl_tap tap = { keep, seen };
     struct pawl_writer writer = PAWL_WRITER_INIT;
-    enum pawl_status st = pawl_writer_create(&writer, &dir, "f", BIG_BYTES, tap, &err);
+    enum pawl_status st = pawl_writer_create(&writer, &dir, "f", told, tap, &err);
     for (size_t at = 0; at < BIG_BYTES && st == PAWL_OK;) {
         size_t n = BIG_BYTES - at < piece ? BIG_BYTES - at : piece;
         if (in_place) {
@@ -88,17 +89,17 @@ expect_big(const struct pawl_buffer *seen)
     assert_memory_equal(seen->data, big, BIG_BYTES);
 }
 
-/* Pieces of all sizes around the buffer's, with short and interrupted writes in between. */
+/* Pieces of all sizes around the buffer's, with short and interrupted writes in between; in a lane, and gathered. */
 static void
 file_and_tap_get_every_byte_once_in_order(void **state)
 {
     (void)state;
     const size_t pieces[] = { 4097, 65536, 1048575, 1048576, 1048577, 3 * 1048576 + 1, BIG_BYTES };
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-        for (unsigned in_place = 0; in_place < 2; in_place++) {
+        for (unsigned way = 0; way < 4; way++) {
             struct pawl_buffer seen = PAWL_BUFFER_INIT;
             faultos_fail(faults, SIM_FILE_WRITE_AT, 1, 5, i % 2 == 0 ? 0 : EINTR);
-            assert_int_equal(write_pieces(pieces[i], in_place == 1, &seen), PAWL_OK);
+            assert_int_equal(write_pieces(pieces[i], way < 2 ? BIG_BYTES : 0, way % 2 == 1, &seen), PAWL_OK);
             assert_true(faultos_was_met(faults));
             expect_big(&seen);
             pawl_buffer_release(&seen);
@@ -217,13 +218,13 @@ syncs_are_never_repeated_and_closes_are_believed(void **state)
         struct pawl_buffer seen = PAWL_BUFFER_INIT;
         faultos_reset(faults);
         faultos_fail(faults, SIM_FILE_SYNC, 0, 0, codes[i]);
-        assert_int_equal(write_pieces(BIG_BYTES, false, &seen), pawl_status_of_errno(codes[i]));
+        assert_int_equal(write_pieces(BIG_BYTES, BIG_BYTES, false, &seen), pawl_status_of_errno(codes[i]));
         assert_int_equal(faultos_calls(faults, SIM_FILE_SYNC), 1);
         assert_non_null(strstr(err.message, "sync 'f'"));
         simdisk_remove(disk, "f");
         faultos_reset(faults);
         faultos_fail(faults, SIM_FILE_CLOSE, 0, 0, codes[i]);
-        assert_int_equal(write_pieces(BIG_BYTES, false, &seen), pawl_status_of_errno(codes[i]));
+        assert_int_equal(write_pieces(BIG_BYTES, BIG_BYTES, false, &seen), pawl_status_of_errno(codes[i]));
         assert_int_equal(faultos_calls(faults, SIM_FILE_CLOSE), 1);
         assert_non_null(strstr(err.message, "close 'f'"));
         simdisk_remove(disk, "f");
@@ -237,16 +238,16 @@ write_back_is_begun_early_and_its_disk_errors_count(void **state)
     (void)state;
     struct pawl_buffer seen = PAWL_BUFFER_INIT;
     faultos_lack(faults, SIM_DIRECT);
-    assert_int_equal(write_pieces(BIG_BYTES, false, &seen), PAWL_OK);
+    assert_int_equal(write_pieces(BIG_BYTES, BIG_BYTES, false, &seen), PAWL_OK);
     assert_int_equal(faultos_calls(faults, SIM_FILE_WRITE_BACK), 1);
     simdisk_remove(disk, "f");
     pawl_buffer_release(&seen);
     faultos_fail(faults, SIM_FILE_WRITE_BACK, 0, 0, ENOSYS);
-    assert_int_equal(write_pieces(BIG_BYTES, false, &seen), PAWL_OK);
+    assert_int_equal(write_pieces(BIG_BYTES, BIG_BYTES, false, &seen), PAWL_OK);
     expect_big(&seen);
     simdisk_remove(disk, "f");
     faultos_fail(faults, SIM_FILE_WRITE_BACK, 0, 0, EIO);
-    assert_int_equal(write_pieces(BIG_BYTES, false, &seen), PAWL_IO);
+    assert_int_equal(write_pieces(BIG_BYTES, BIG_BYTES, false, &seen), PAWL_IO);
     pawl_buffer_release(&seen);
 }
 
