@@ -73,9 +73,12 @@ static enum pawl_status
 deal(struct place *places, const struct pawl_st_item *items, size_t n, uint64_t file_bytes_max, size_t *ret_files,
      uint64_t *ret_bytes, struct pawl_error *err)
 {
-    for (size_t i = 0; i < n; i++)
+    bool is_sorted = true;
+    for (size_t i = 0; i < n; i++) {
         places[i] = (struct place){ items[i].dtype, items[i].name, i, 0 };
-    if (n > 0)
+        is_sorted = is_sorted && (i == 0 || compare_places(&places[i - 1], &places[i]) < 0);
+    }
+    if (!is_sorted)
         qsort(places, n, sizeof *places, compare_places);
 
     size_t file = 0;

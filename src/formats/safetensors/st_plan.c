@@ -128,11 +128,11 @@ static enum pawl_status
 place_items(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n, struct pawl_error *err)
 {
     uint64_t at = 0;
+    struct pawl_error own = PAWL_ERROR_INIT;
     for (size_t k = 0; k < n; k++) {
         size_t i = plan->order[k];
         const struct pawl_st_item *item = &items[i];
         uint64_t elements;
-        struct pawl_error own = PAWL_ERROR_INIT;
         enum pawl_status st = pawl_dtype_bytes(item->dtype, item->shape, item->rank, &elements, &plan->bytes[i], &own);
         if (st != PAWL_OK) {
             (void)pawl_fail(err, PAWL_ARGUMENT, own.code, "tensor '%s': %s", PAWL_SHOW(item->name), own.message);
