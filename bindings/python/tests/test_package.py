@@ -81,7 +81,7 @@ def test_examples_of_the_page(folder, python, request):
     assert len(blocks) >= 4
     python("\n".join(blocks))
     done = python(blocks[0] + "\nprint(checkpoint.step)")
-    assert done.stdout == "100\n"
+    assert done.stdout == "at step 100\n100\n"
 
 
 def test_the_program_comes_with_it(folder):
