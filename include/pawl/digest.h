@@ -10,7 +10,7 @@ extern "C" {
 
 struct pawl_sha256; /* a running hash; belongs to one thread at a time */
 
-/* Start a hash. PAWL_NO_MEMORY, or PAWL_UNSUPPORTED where libcrypto refuses SHA-256. */
+/* Start a hash. PAWL_NO_MEMORY. */
 PAWL_API enum pawl_status pawl_sha256_new(struct pawl_sha256 **ret_hash, struct pawl_error *err);
 PAWL_API void pawl_sha256_update(struct pawl_sha256 *hash, const void *bytes, size_t n); /* cannot fail */
 /* The digest of all that was given. The hash begins anew. */

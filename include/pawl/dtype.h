@@ -80,7 +80,7 @@ enum pawl_overflow {
  * Returns PAWL_OK; PAWL_ARGUMENT (no float dtype, or an overflow rule it does not
  * have); PAWL_OUT_OF_RANGE with code "out-of-range": too large, a NaN where there is
  * none, or for E8M0 zero or negative. Codes before the bad one are written.
- * Runs at memory speed; every instruction set gives the same bits. Since 0.1.
+ * One pass, vectorised; every instruction set gives the same bits (bench/bench_convert has the speeds). Since 0.1.
  */
 PAWL_API enum pawl_status pawl_encode_f32(enum pawl_dtype dtype, enum pawl_overflow overflow, const float *values,
                                           size_t n, void *codes, size_t *ret_bad, struct pawl_error *err);
