@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/live.h"
 #include "cli/verbs.h"
 #include "trainer/signals.h"
 
@@ -112,35 +112,6 @@ const struct verb verb_ckpt_repair = {
 
 /* ---- copy ---- */
 
-#define LIVE_AFTER_SECONDS 1.0
-#define LIVE_EVERY_SECONDS 0.2
-
-struct copying {
-    struct output *out;
-    double began, drawn;
-};
-
-static double
-now_seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int
-on_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct copying *copying = context;
-    double now = now_seconds();
-    if (now - copying->began > LIVE_AFTER_SECONDS && now - copying->drawn > LIVE_EVERY_SECONDS) {
-        char texts[2][32];
-        copying->drawn = now;
-        talk_live(&copying->out->talk, "copied %s of %s", text_size(done, texts[0]), text_size(total, texts[1]));
-    }
-    return signals_pending() != 0;
-}
-
 static int
 run_copy(const struct arguments *arguments, struct output *out)
 {
@@ -148,11 +119,11 @@ run_copy(const struct arguments *arguments, struct output *out)
     const char *step = arguments->paths.items[0];
     const char *dest = arguments->paths.items[1];
     struct pawl_report *report = NULL;
-    struct copying copying = { .out = out, .began = now_seconds() };
+    struct live copying = live_begin(out, "copied");
     signals_catch();
     enum pawl_status st = pawl_ckpt_copy(
         pawl_str_z(step), pawl_str_z(dest),
-        &PAWL_COPY_OPTIONS(.replace = arguments->force, .progress = on_progress, .context = &copying), &report, &err);
+        &PAWL_COPY_OPTIONS(.replace = arguments->force, .progress = live_progress, .context = &copying), &report, &err);
     signals_restore();
     size_t n = 0;
     const struct pawl_verdict *verdicts = report == NULL ? NULL : pawl_report_verdicts(report, &n);

@@ -3,14 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli/live.h"
 #include "cli/verbs.h"
 #include "trainer/signals.h"
-
-#define LIVE_AFTER_SECONDS 1.0 /* what is done before that needs no live line */
-#define LIVE_EVERY_SECONDS 0.1
 
 /* What the words of the line become; the lists are the caller's to free. */
 struct request {
@@ -27,36 +24,6 @@ request_release(struct request *request)
     free(request->drop);
     free(request->renames);
     free(request->metadata);
-}
-
-/* ---- progress ---- */
-
-struct convert_progress {
-    struct output *out;
-    double began, drawn;
-};
-
-static double
-now_seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int
-on_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct convert_progress *progress = context;
-    double now = now_seconds();
-    if (now - progress->began > LIVE_AFTER_SECONDS && now - progress->drawn > LIVE_EVERY_SECONDS) {
-        char texts[3][32];
-        double rate = (double)done / (now - progress->began);
-        progress->drawn = now;
-        talk_live(&progress->out->talk, "wrote %s of %s, %s/s", text_size(done, texts[0]), text_size(total, texts[1]),
-                  text_size((uint64_t)rate, texts[2]));
-    }
-    return signals_pending() != 0;
 }
 
 /* Past stdio: the bytes are large and come whole. */
@@ -256,14 +223,14 @@ carry_out(const struct arguments *a, struct output *out, struct request *r)
     const char *from = a->paths.items[0];
     const char *to = a->paths.items[1];
     bool is_stdout = strcmp(to, "-") == 0;
-    struct convert_progress progress = { out, now_seconds(), 0.0 };
+    struct live progress = live_begin(out, "wrote");
     struct pawl_model *model = NULL;
     struct pawl_converted *done = NULL;
 
     r->options.keep_existing = !a->force;
     r->options.dry_run = a->dry_run;
     r->options.file_bytes_max = a->max_shard_size;
-    r->options.progress = on_progress;
+    r->options.progress = live_progress;
     r->options.progress_context = &progress;
     r->options.sink = is_stdout ? &sink : NULL;
     enum pawl_status st = take_words(a, r, &err);
@@ -290,7 +257,7 @@ carry_out(const struct arguments *a, struct output *out, struct request *r)
 
     talk_live_end(&out->talk);
     if (out->is_json)
-        write_document(a, out->json, done, now_seconds() - progress.began);
+        write_document(a, out->json, done, live_seconds(&progress));
     else if (!out->talk.is_quiet && (!is_stdout || a->dry_run))
         print_account(a, done);
     st = output_end(out, &err);

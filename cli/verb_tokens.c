@@ -2,43 +2,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/live.h"
 #include "cli/verbs.h"
 #include "trainer/signals.h"
 
 /* ---- pack ---- */
-
-#define LIVE_AFTER_SECONDS 1.0 /* what is done before that needs no live line */
-#define LIVE_EVERY_SECONDS 0.1
-
-struct pack_progress {
-    struct output *out;
-    double began, drawn;
-};
-
-static double
-now_seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int
-on_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct pack_progress *progress = context;
-    double now = now_seconds();
-    if (now - progress->began > LIVE_AFTER_SECONDS && now - progress->drawn > LIVE_EVERY_SECONDS) {
-        char texts[3][32];
-        double rate = (double)done / (now - progress->began);
-        progress->drawn = now;
-        talk_live(&progress->out->talk, "packed %s of %s, %s/s", text_size(done, texts[0]), text_size(total, texts[1]),
-                  text_size((uint64_t)rate, texts[2]));
-    }
-    return signals_pending() != 0;
-}
 
 static enum pawl_status
 usage(struct pawl_error *err, const char *message)
@@ -137,10 +106,10 @@ print_packed(const struct pawl_token_file *files, size_t n)
 static enum pawl_status
 pack(const struct arguments *a, struct output *out, struct pawl_error *err)
 {
-    struct pack_progress progress = { out, now_seconds(), 0.0 };
+    struct live progress = live_begin(out, "packed");
     struct pawl_pack_options options = PAWL_PACK_OPTIONS(.tokenizer_file = pawl_str_z(a->tokenizer_file),
                                                          .corpus_manifest = pawl_str_z(a->corpus_manifest),
-                                                         .progress = on_progress, .progress_context = &progress);
+                                                         .progress = live_progress, .progress_context = &progress);
     set_writer(a, &options.writer);
     enum pawl_status st = set_input(a, &options, err);
     if (st != PAWL_OK)
