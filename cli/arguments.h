@@ -52,7 +52,7 @@ struct arguments {
     const char *out, *method, *optimizer, *resume, *model, *prompt, *prefix_ids;
     double alpha, lr, momentum, temperature;
     uint64_t seed, steps, max_steps, batch, seq_len, ckpt_every, threads, max_tokens;
-    bool greedy, async;
+    bool greedy, async, with_sums;
 
     /* llmcp35 */
     const char *inputs, *targets;

@@ -7,7 +7,7 @@
 /* Which of the three a command line asks for, and which flags each takes. */
 static const char *const raw_flags[] = { "steps" };
 static const char *const shard_flags[] = { "max-steps", "batch",  "seq-len", "ckpt-every", "optimizer", "momentum",
-                                           "keep",      "resume", "split",   "vocab",      "async" };
+                                           "keep",      "resume", "split",   "vocab",      "async",    "sums" };
 
 static enum pawl_status
 usage(struct pawl_error *err, const char *message)
@@ -143,7 +143,8 @@ run_shards(const struct arguments *a, struct output *out, struct pawl_error *err
                                             .resume_from = a->resume,
                                             .replace = a->force,
                                             .progress = a->progress,
-                                            .async = a->async };
+                                            .async = a->async,
+                                            .sums = a->with_sums };
     st = train_shards(&options, failpoints, &out->talk, out->json, err);
     failpoints_free(failpoints);
     return st;
@@ -211,6 +212,8 @@ static const struct option options[] = {
       OPTION_AT(progress), OPTION_TEXT, 0, 0, 0 },
     { "async", NULL, NULL, NULL, "shards: go on while a checkpoint is written; the same bytes", OPTION_AT(async),
       OPTION_SWITCH, 0, 0, 0 },
+    { "sums", NULL, NULL, NULL, "shards: a checksum for each MiB of a checkpoint's tensors, in pawl.sums",
+      OPTION_AT(with_sums), OPTION_SWITCH, 0, 0, 0 },
     OPTION_VOCAB,
     { "split", NULL, "NAME", NULL, "of a directory with a manifest: this split (default train)", OPTION_AT(split),
       OPTION_TEXT, 0, 0, 0 },

@@ -170,7 +170,8 @@ open_run(struct trainer *t, struct pawl_error *err)
     if (st != PAWL_OK)
         return st;
     struct pawl_run_options options = PAWL_RUN_OPTIONS(.keep = t->options->keep, .profile = PAWL_PROFILE_TINYLLM,
-                                                       .failpoint = on_failpoint, .warning = on_warning, .context = t);
+                                                       .failpoint = on_failpoint, .warning = on_warning, .context = t,
+                                                       .write_sums = t->options->sums);
     st = pawl_run_open_z(t->root, &options, &t->run, err);
     say_warnings(t);
     return st;

@@ -55,6 +55,7 @@ struct train_shards_options {
     bool replace;
     const char *progress; /* NULL: none */
     bool async;           /* the run goes on while a checkpoint is written */
+    bool sums;            /* each checkpoint has pawl.sums */
 };
 #define TRAIN_LR_ADAMW 0.03
 #define TRAIN_LR_SGD 3.0

@@ -63,7 +63,7 @@ _pawl()
         'llmcp35 verify') COMPREPLY=($(compgen -W '--finite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'llmcp35 replay') COMPREPLY=($(compgen -W '--inputs --targets --batch --rate --out --trace --force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'llmcp35 convert') COMPREPLY=($(compgen -W '--force --overwrite --json --quiet --verbose --color --progress --help' -- "$word")) ;;
-        'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --async --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
+        'train bigram') COMPREPLY=($(compgen -W '--data --out --method --alpha --seed --lr --steps --max-steps --batch --seq-len --ckpt-every --optimizer --momentum --keep --resume --progress --async --sums --vocab --split --threads --force --overwrite --json --quiet --verbose --color --help' -- "$word")) ;;
         'generate') COMPREPLY=($(compgen -W '--model --prompt --max-tokens --greedy --temperature --seed --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'bench') COMPREPLY=($(compgen -W '--bytes --json --quiet --verbose --color --progress --help' -- "$word")) ;;
         'logits') COMPREPLY=($(compgen -W '--model --prompt --prefix-ids --json --quiet --verbose --color --progress --help' -- "$word")) ;;

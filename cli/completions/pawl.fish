@@ -248,6 +248,7 @@ complete -c pawl -n '__pawl_verb "train bigram"' -l keep -r -d 'shards: only the
 complete -c pawl -n '__pawl_verb "train bigram"' -l resume -r -d 'continue from DIR, a step or a root (default: the run\'s own)'
 complete -c pawl -n '__pawl_verb "train bigram"' -l progress -r -d 'shards: append one JSON object per line for every step and checkpoint'
 complete -c pawl -n '__pawl_verb "train bigram"' -l async -d 'shards: go on while a checkpoint is written; the same bytes'
+complete -c pawl -n '__pawl_verb "train bigram"' -l sums -d 'shards: a checksum for each MiB of a checkpoint\'s tensors, in pawl.sums'
 complete -c pawl -n '__pawl_verb "train bigram"' -l vocab -r -d 'the vocabulary: a file that names another, or an id beyond it, is refused'
 complete -c pawl -n '__pawl_verb "train bigram"' -l split -r -d 'of a directory with a manifest: this split (default train)'
 complete -c pawl -n '__pawl_verb "train bigram"' -l threads -r -d 'counting: at most N threads (default 0: what the machine has)'

@@ -85,6 +85,11 @@ struct pawl_run_options {
      * for the next call of the run it is in flight until this has returned.
      */
     void (*saved)(void *context, struct pawl_save *save);
+    /*
+     * Write pawl.sums into each step: a fast checksum for every MiB of the tensor files, taken as they are written. With it a report names the
+     * damaged tensors, and a lazy checkpoint (PAWL_TRUST_LAZY) verifies a tensor without the rest of its file. 8 bytes for a MiB.
+     */
+    uint8_t write_sums;
 };
 #define PAWL_RUN_OPTIONS(...) PAWL_LITERAL_(pawl_run_options, .size = sizeof(struct pawl_run_options), __VA_ARGS__)
 

@@ -350,7 +350,8 @@ save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, const 
                                                 .profile = run->options.profile,
                                                 .max_file_bytes = run->options.max_file_bytes,
                                                 .metrics = save_options->metrics,
-                                                .n_metrics = save_options->n_metrics };
+                                                .n_metrics = save_options->n_metrics,
+                                                .with_sums = run->options.write_sums != 0 };
     uint64_t begin_ns = pawl_monotonic_ns();
     enum pawl_status st = pawl_registry_start(err);
     if (st == PAWL_OK)
@@ -413,7 +414,8 @@ pawl_run_prepare(struct pawl_run *run, struct pawl_state *state, struct pawl_err
         return st;
     const struct pawl_parts_options options = { .step = 0,
                                                 .profile = run->options.profile,
-                                                .max_file_bytes = run->options.max_file_bytes };
+                                                .max_file_bytes = run->options.max_file_bytes,
+                                                .with_sums = run->options.write_sums != 0 };
     st = pawl_registry_start(err);
     if (st == PAWL_OK)
         st = plan_and_copy(run, state, &options, true, &parts, err);

@@ -150,6 +150,18 @@ is_reserved(struct pawl_str name)
            pawl_tensor_file_of_name(name, PAWL_STR("optimizer"), NULL, NULL) != PAWL_TENSOR_FILE_NO;
 }
 
+bool
+pawl_name_is_tensor_file(struct pawl_str name)
+{
+    const struct pawl_str bases[] = { PAWL_STR("model"), PAWL_STR("optimizer") };
+    for (size_t i = 0; i < 2; i++) {
+        enum pawl_tensor_file kind = pawl_tensor_file_of_name(name, bases[i], NULL, NULL);
+        if (kind == PAWL_TENSOR_FILE_SINGLE || kind == PAWL_TENSOR_FILE_SHARD)
+            return true;
+    }
+    return false;
+}
+
 enum pawl_status
 pawl_attachment_name_check(struct pawl_str name, bool *ret_is_known, struct pawl_error *err)
 {

@@ -15,6 +15,7 @@
 #define PAWL_EXTRA_STATE "pawl.state.json"
 #define PAWL_STREAM_STATE "pawl.stream.json"
 #define PAWL_METRICS "pawl.metrics.json"
+#define PAWL_SUMS "pawl.sums"
 #define PAWL_CONFIG "config.json"
 #define PAWL_TOKENIZER "tokenizer.json"
 #define PAWL_GENERATION_CONFIG "generation_config.json"
@@ -43,6 +44,9 @@ enum pawl_tensor_file {
 };
 enum pawl_tensor_file pawl_tensor_file_of_name(struct pawl_str name, struct pawl_str base, uint32_t *ret_k,
                                                uint32_t *ret_n);
+
+/* Is it a file of tensors, of the model or the optimizer: no index? */
+bool pawl_name_is_tensor_file(struct pawl_str name);
 
 /* May a caller use this name for an attachment (config.json, tokenizer.json and generation_config.json are allowed too: *ret_is_known)? */
 enum pawl_status pawl_attachment_name_check(struct pawl_str name, bool *ret_is_known, struct pawl_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "base/checked.h"
 #include "base/str.h"
+#include "checkpoint/block_sums.h"
 #include "checkpoint/names.h"
 #include "checkpoint/values.h"
 #include "os/thread.h"
@@ -14,6 +15,9 @@
 
 /* Progress is told, and a cancellation heard, about this often. */
 #define TELL_BYTES ((uint64_t)8 << 20)
+
+/* Hashed, then summed, at a time: what the second looks at is still in the processor's cache. */
+#define SUMMED_BYTES ((size_t)128 << 10)
 
 /* ---- shared storage ---- */
 
@@ -256,6 +260,42 @@ list_parts(struct pawl_parts *parts, const struct pawl_state *state, struct pawl
     return is_fine ? PAWL_OK : pawl_fail_memory(err, n_max * sizeof *parts->parts);
 }
 
+/* The parts of tensors ascend by name: the model's before the optimizer's, shards by their numbers. */
+static enum pawl_status
+plan_sums(struct pawl_parts *parts, struct pawl_error *err)
+{
+    size_t n = 0;
+    struct pawl_sums_file *files = pawl_arena_take_array(&parts->arena, parts->n, sizeof *files);
+    if (files == NULL)
+        return pawl_fail_memory(err, parts->n * sizeof *files);
+    for (size_t i = 0; i < parts->n; i++) {
+        const struct pawl_part *part = &parts->parts[i];
+        if (part->text != NULL)
+            continue;
+        const struct pawl_buffer *header = &part->file->plan.prefix;
+        files[n++] = (struct pawl_sums_file){ .name = pawl_str_z(part->name),
+                                              .bytes = part->bytes,
+                                              .header_bytes = header->len,
+                                              .header_sum = pawl_xxh64(header->data, header->len, 0) };
+    }
+    enum pawl_status st = pawl_sums_lay_out(files, n, &parts->sums_text, err);
+    if (st != PAWL_OK)
+        return st;
+    unsigned char *text = (unsigned char *)parts->sums_text.data;
+    for (size_t i = 0, at = 0; i < parts->n; i++)
+        if (parts->parts[i].text == NULL)
+            parts->parts[i].sums = text + (files[at++].sums - text);
+    parts->sums = (struct pawl_part){ .name = PAWL_SUMS, .bytes = parts->sums_text.len, .text = text };
+    parts->bytes += parts->sums.bytes;
+    return PAWL_OK;
+}
+
+void
+pawl_parts_seal_sums(struct pawl_parts *parts)
+{
+    pawl_sums_seal(&parts->sums_text);
+}
+
 enum pawl_status
 pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state, const struct pawl_parts_options *options,
                 struct pawl_error *err)
@@ -276,6 +316,8 @@ pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state, const 
         st = pawl_metrics_make(options->metrics, options->n_metrics, &parts->metrics, err);
     if (st == PAWL_OK)
         st = list_parts(parts, state, err);
+    if (st == PAWL_OK && options->with_sums)
+        st = plan_sums(parts, err);
     if (st != PAWL_OK)
         pawl_parts_release(parts);
     return st;
@@ -325,15 +367,18 @@ pawl_parts_release(struct pawl_parts *parts)
     pawl_buffer_release(&parts->extra_state);
     pawl_buffer_release(&parts->stream_state);
     pawl_buffer_release(&parts->metrics);
+    pawl_buffer_release(&parts->sums_text);
     pawl_arena_release(&parts->arena);
     *parts = (struct pawl_parts){ .arena = PAWL_ARENA_INIT };
 }
 
 /* ---- writing a part ---- */
 
-/* The hash of one part, and the time that it takes. */
+/* The hash of one part, the sums of its blocks when they are wanted, and the time that both take. */
 struct hasher {
     struct pawl_sha256 *hash;
+    bool has_sums;
+    struct pawl_sums_taker sums;
     struct pawl_save_times *times; /* NULL: nobody asks */
     uint64_t ns;
 };
@@ -343,7 +388,15 @@ hash_bytes(void *context, const void *data, size_t bytes)
 {
     struct hasher *hasher = context;
     uint64_t begin = hasher->times == NULL ? 0 : pawl_monotonic_ns();
-    pawl_sha256_update(hasher->hash, data, bytes);
+    const unsigned char *at = data;
+    for (size_t left = bytes; left != 0;) {
+        size_t n = hasher->has_sums && left > SUMMED_BYTES ? SUMMED_BYTES : left;
+        pawl_sha256_update(hasher->hash, at, n);
+        if (hasher->has_sums)
+            pawl_sums_take(&hasher->sums, at, n);
+        at += n;
+        left -= n;
+    }
     if (hasher->times != NULL)
         hasher->ns += pawl_monotonic_ns() - begin;
 }
@@ -354,8 +407,21 @@ pawl_part_hash_two(void *a, const void *a_data, void *b, const void *b_data, siz
     struct hasher *one = a;
     struct hasher *other = b;
     uint64_t begin = one->times == NULL ? 0 : pawl_monotonic_ns();
-    pawl_sha256_update_two(one->hash, (struct pawl_sha256_span){ a_data, bytes }, other->hash,
-                           (struct pawl_sha256_span){ b_data, bytes });
+    const unsigned char *a_at = a_data;
+    const unsigned char *b_at = b_data;
+    bool has_sums = one->has_sums || other->has_sums;
+    for (size_t left = bytes; left != 0;) {
+        size_t n = has_sums && left > SUMMED_BYTES ? SUMMED_BYTES : left;
+        pawl_sha256_update_two(one->hash, (struct pawl_sha256_span){ a_at, n }, other->hash,
+                               (struct pawl_sha256_span){ b_at, n });
+        if (one->has_sums)
+            pawl_sums_take(&one->sums, a_at, n);
+        if (other->has_sums)
+            pawl_sums_take(&other->sums, b_at, n);
+        a_at += n;
+        b_at += n;
+        left -= n;
+    }
     if (one->times != NULL) {
         uint64_t ns = pawl_monotonic_ns() - begin;
         one->ns += ns / 2;
@@ -465,6 +531,10 @@ pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct
     enum pawl_status st = pawl_sha256_new(&hasher.hash, err);
     if (st != PAWL_OK)
         return st;
+    if (part->sums != NULL) {
+        hasher.has_sums = true;
+        pawl_sums_take_begin(&hasher.sums, part->sums, part->bytes);
+    }
     uint64_t begin = meter->times == NULL ? 0 : pawl_monotonic_ns();
     uint64_t synced_from = begin;
     st = pawl_writer_create_among(&writer, lanes, dir, part->name, part->bytes,
@@ -489,6 +559,8 @@ pawl_part_write(const struct pawl_part *part, const struct pawl_dir *dir, struct
     if (st == PAWL_OK) {
         *ret_receipt = (struct pawl_receipt){ .name = pawl_str_z(part->name), .bytes = part->bytes };
         pawl_sha256_finish(hasher.hash, ret_receipt->sha256);
+        if (hasher.has_sums)
+            pawl_sums_take_end(&hasher.sums);
     }
     if (meter->times != NULL) {
         uint64_t writing = synced_from - begin;

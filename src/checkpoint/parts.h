@@ -24,6 +24,8 @@ struct pawl_part {
     const void *image;
     const struct pawl_split_file *file;
     const struct pawl_tensor *const *tensors; /* by the numbers in file->items */
+    unsigned char
+        *sums; /* of a file of tensors: where the sums of its blocks go, into pawl.sums; NULL: nobody wants them */
 };
 
 /* The tensors of one slot: those that are written, and the plan of their files. */
@@ -39,9 +41,11 @@ struct pawl_parts {
     struct pawl_arena arena;
     struct pawl_part *parts; /* in the order of writing */
     size_t n;
+    struct pawl_part
+        sums;       /* pawl.sums, which is whole when all parts are written: sealed and written last. name NULL: none */
     uint64_t bytes; /* of all of them */
     struct pawl_part_set model, optimizer;
-    struct pawl_buffer optimizer_state, trainer_state, extra_state, stream_state, metrics;
+    struct pawl_buffer optimizer_state, trainer_state, extra_state, stream_state, metrics, sums_text;
 };
 
 struct pawl_parts_options {
@@ -50,6 +54,7 @@ struct pawl_parts_options {
     uint64_t max_file_bytes; /* 0: the rule's 5 GB */
     const struct pawl_metric *metrics;
     size_t n_metrics;
+    bool with_sums;
 };
 
 /*
@@ -65,6 +70,9 @@ enum pawl_status pawl_parts_plan(struct pawl_parts *parts, const struct pawl_sta
  */
 enum pawl_status pawl_parts_own(struct pawl_parts *parts, bool with_tensors, struct pawl_error *err);
 void pawl_parts_release(struct pawl_parts *parts); /* fine on a zeroed one */
+
+/* All parts are written: pawl.sums is ready to be. */
+void pawl_parts_seal_sums(struct pawl_parts *parts);
 
 /* What a save spends its time on, in nanoseconds of all its threads together. */
 struct pawl_save_times {

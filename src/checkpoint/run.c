@@ -278,7 +278,8 @@ save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, const 
                                                 .profile = run->options.profile,
                                                 .max_file_bytes = run->options.max_file_bytes,
                                                 .metrics = save->metrics,
-                                                .n_metrics = save->n_metrics };
+                                                .n_metrics = save->n_metrics,
+                                                .with_sums = run->options.write_sums != 0 };
     (void)pthread_mutex_lock(&state->lock);
     enum pawl_status st = pawl_parts_plan(&parts, state, &options, err);
     if (st == PAWL_OK) {

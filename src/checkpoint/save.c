@@ -33,7 +33,7 @@ enum save_state { SAVE_NOTHING, SAVE_FRESH, SAVE_EXCHANGED, SAVE_SET_ASIDE, SAVE
 
 struct save {
     struct pawl_run *run;
-    const struct pawl_parts *parts;
+    struct pawl_parts *parts;
     const struct pawl_dir *root;
     char name[PAWL_STEP_NAME_BYTES];
     char tmp[PAWL_STEP_NAME_BYTES];
@@ -93,15 +93,16 @@ print_manifest(struct save *save, struct pawl_error *err)
 static enum pawl_status
 begin_manifest(struct save *save, char *created_at, size_t size, struct pawl_error *err)
 {
-    size_t n = save->parts->n;
+    const struct pawl_parts *parts = save->parts;
+    size_t n = parts->n + (parts->sums.name != NULL);
     save->receipts = calloc(n, sizeof *save->receipts);
     if (save->receipts == NULL)
         return pawl_fail_memory(err, n * sizeof *save->receipts);
-    for (size_t i = 0; i < n; i++)
-        save->receipts[i] = (struct pawl_receipt){ .name = pawl_str_z(save->parts->parts[i].name),
-                                                   .bytes = save->parts->parts[i].bytes };
-    save->manifest =
-        (struct pawl_manifest){ .kind = PAWL_STR("checkpoint"), .files = save->receipts, .n = save->parts->n };
+    for (size_t i = 0; i < n; i++) {
+        const struct pawl_part *part = i < parts->n ? &parts->parts[i] : &parts->sums;
+        save->receipts[i] = (struct pawl_receipt){ .name = pawl_str_z(part->name), .bytes = part->bytes };
+    }
+    save->manifest = (struct pawl_manifest){ .kind = PAWL_STR("checkpoint"), .files = save->receipts, .n = n };
     if (save->run->options.write_created_at) {
         time_t seconds = (time_t)save->run->os->wall_seconds(save->run->os->context);
         struct tm utc;
@@ -201,12 +202,25 @@ write_parts(struct save *save, struct pawl_error *err)
     return st;
 }
 
+/* What was summed on the way, when all of it is there. */
+static enum pawl_status
+write_sums(struct save *save, struct pawl_error *err)
+{
+    if (save->parts->sums.name == NULL)
+        return PAWL_OK;
+    pawl_parts_seal_sums(save->parts);
+    enum pawl_status st = write_part(save, &save->parts->sums, &save->receipts[save->parts->n], err);
+    return st == PAWL_OK ? pass_file(save, true, err) : st;
+}
+
 static enum pawl_status
 write_files(struct save *save, struct pawl_error *err)
 {
     enum pawl_status st = write_parts(save, err);
     if (st == PAWL_OK && save->watch != NULL)
         save->watch->released(save->watch->context);
+    if (st == PAWL_OK)
+        st = write_sums(save, err);
     if (st == PAWL_OK)
         st = pass_failpoint(save, "save/before-manifest", err);
     if (st == PAWL_OK)
@@ -441,7 +455,7 @@ forget_corrupt(struct pawl_run *run, int64_t step)
 /* ---- all of it ---- */
 
 enum pawl_status
-pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t step, const struct pawl_save_watch *watch,
+pawl_save_parts(struct pawl_run *run, struct pawl_parts *parts, int64_t step, const struct pawl_save_watch *watch,
                 struct pawl_error *err)
 {
     char created_at[40];

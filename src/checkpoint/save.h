@@ -21,7 +21,7 @@ struct pawl_save_watch {
  * Write the parts as `step` and publish them. Nothing else is done with the run meanwhile; the state's lock is held, unless the parts are the
  * save's own. `watch` NULL: nobody but the run's own progress.
  */
-enum pawl_status pawl_save_parts(struct pawl_run *run, const struct pawl_parts *parts, int64_t step,
+enum pawl_status pawl_save_parts(struct pawl_run *run, struct pawl_parts *parts, int64_t step,
                                  const struct pawl_save_watch *watch, struct pawl_error *err);
 
 #endif
