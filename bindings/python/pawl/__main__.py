@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 
 
@@ -25,6 +26,9 @@ def main() -> int:
     if found is None:
         print("pawl: this package was built without the program, and there is none on the PATH", file=sys.stderr)
         return 1
+    # Python ignores these, and what is ignored stays so in the program: it would hear of a closed pipe as of any failed write.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     os.execv(found, ["pawl", *sys.argv[1:]])
 
 

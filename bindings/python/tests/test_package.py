@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -127,3 +128,19 @@ for name in os.listdir("/proc/self/fd"):
 os._exit(0)
 """
     )
+
+
+def test_the_program_hears_of_signals_that_python_ignores(python):
+    """Goal: `python -m pawl ls … | head` ends as `pawl ls … | head` does. Method: a program that shows its mask stands in for ours."""
+    done = python(
+        """
+import signal, sys
+import pawl.__main__ as m
+assert signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN
+m.program = lambda: "/bin/cat"
+sys.argv = ["pawl", "/proc/self/status"]
+m.main()
+"""
+    )
+    ignored = int(re.search(r"^SigIgn:\s*([0-9a-f]+)$", done.stdout, re.M)[1], 16)
+    assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
