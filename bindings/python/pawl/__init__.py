@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from ._pcg32 import PCG32 as PCG32
     from ._run import Run as Run
+    from ._save import Save as Save
 
 # Everything else is imported when it is first asked for: `import pawl` costs little more than NumPy.
 _LAZY = {
@@ -72,12 +73,13 @@ _LAZY = {
     **dict.fromkeys(["Header", "Slice", "TensorInfo", "read_header", "safe_open", "verify"], "_files"),
     "PCG32": "_pcg32",
     "Run": "_run",
+    "Save": "_save",
 }
 _MODULES = ("flax", "jax", "llmcp35", "numpy", "testing", "tokens", "torch")
 
 __all__ = [
     "ArgumentError", "BusyError", "CanceledError", "Checkpoint", "Error", "FormatError", "Header", "IncompleteError", "MismatchError",
-    "NoneCompleteError", "NotFoundError", "OptimizerState", "PCG32", "Problem", "Run", "SafetensorError", "Skipped", "Slice",
+    "NoneCompleteError", "NotFoundError", "OptimizerState", "PCG32", "Problem", "Run", "SafetensorError", "Save", "Skipped", "Slice",
     "TensorDict", "TensorInfo", "Warning", "latest_checkpoint", "libpawl_version", "load_checkpoint", "read_header", "safe_open",
     "save_checkpoint", "step_name", "verify", "verify_step",
 ]  # fmt: skip

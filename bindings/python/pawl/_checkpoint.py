@@ -647,6 +647,14 @@ def caller_level() -> int:
     return level
 
 
+def caller_place() -> tuple[str, int]:
+    """The user's line, for a warning that comes later from another thread."""
+    import sys
+
+    frame = sys._getframe(caller_level() - 1)
+    return frame.f_code.co_filename, frame.f_lineno
+
+
 def latest_checkpoint(
     root: StrPath, *, trust: Trust = "full", weights_only: bool = False, copy: bool = True
 ) -> Checkpoint | None:

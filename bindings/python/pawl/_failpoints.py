@@ -42,13 +42,17 @@ def parse(spec: str) -> dict[str, Failpoint]:
     return points
 
 
-def evaluate(name: str) -> int:
-    answer = 0
-    for points in active:
-        if name in points:
-            answer = points[name]() or answer
-    return answer
-
-
 def in_force() -> Callable[[str], int] | None:
-    return evaluate if active else None
+    """What a save that begins now asks at each point, also when it goes on in the background after the block has ended."""
+    points_now = list(active)
+    if not points_now:
+        return None
+
+    def evaluate(name: str) -> int:
+        answer = 0
+        for points in points_now:
+            if name in points:
+                answer = points[name]() or answer
+        return answer
+
+    return evaluate

@@ -34,6 +34,7 @@ from ._errors import ArgumentError, MismatchError, Warning
 from ._files import check_backend, mode_of, read_model
 from ._optimizer import OptimizerState
 from ._run import Run as _Run
+from ._save import Save
 from ._types import Mode, Overflow, Progress, StrPath, Tree
 
 __all__ = [
@@ -711,7 +712,8 @@ class Run(_Run):
 
         Raises NoneCompleteError when there are checkpoints and none verifies: stop then. MismatchError with nothing changed.
         """
-        self._entered()
+        with self._call():  # what a save in flight borrows must not be filled
+            pass
         if step is None:
             self.restored = latest_checkpoint(self.root)
         else:
@@ -734,13 +736,49 @@ class Run(_Run):
         progress: Progress | None = None,
     ) -> Path:
         """Save a step; it is durable when this returns."""
-        self._entered()
+        number, measured = self._checked(step, metrics)
+        all = self._all(state, attachments, config)
+        if all is None:
+            return self.root / step_name(number)
+        return self._save_described(number, all, measured, progress)
+
+    def save_async(  # type: ignore[override]
+        self,
+        step: int,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        state: Mapping[str, Any] | None = None,
+        attachments: Mapping[str, bytes | Tree] | None = None,
+        config: bytes | str | Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Save:
+        """Begin a save and return as soon as training may go on; as ``pawl.Run.save_async``.
+
+        With ``snapshot="borrow"`` the optimizer must not step before ``released()``. Tensors of a device are copied to the host before this
+        returns, in both. On a rank that writes nothing the save is over at once.
+
+        >>> import torch
+        >>> net = torch.nn.Linear(2, 1)
+        >>> with Run("ta", model=net, rng=False) as run:
+        ...     save = run.save_async(1)
+        ...     with torch.no_grad(): _ = net.weight.zero_()  # the step has the weights before
+        >>> save.stage(), bool(load_checkpoint("ta").model["weight"].any())
+        ('durable', True)
+        """
+        number, measured = self._checked(step, metrics)
+        all = self._all(state, attachments, config)
+        if all is None:
+            return Save(number, self.root / step_name(number), None)
+        return self._save_in_background(number, all, measured, progress)
+
+    def _all(
+        self, state: Mapping[str, Any] | None, attachments: Mapping[str, bytes | Tree] | None, config: bytes | str | Mapping[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """Everything of a save; None where another rank writes it."""
         whole, taken, trees, opaques = _whole(self._model, self._optimizer, self._things, self._with_rng, attachments)
         if not _is_writer():
-            return self.root / step_name(step)
-        return self._save(
-            step, whole, taken, state=state, config=config, attachments=trees, metrics=metrics, progress=progress, opaques=opaques
-        )
+            return None
+        return self._described(whole, taken, state=state, config=config, attachments=trees, opaques=opaques)
 
     def stop_on(self, *signals: int) -> None:
         """Set ``stopping`` on these signals (SIGTERM when none is named); the loop saves and leaves. Only in the main thread.
@@ -761,8 +799,10 @@ class Run(_Run):
             signal.signal(number, handle)
 
     def close(self) -> None:
-        """Release the lock, and put the handlers of signals back."""
-        super().close()
-        while self._handlers:
-            number, before = self._handlers.popitem()
-            signal.signal(number, signal.SIG_DFL if before is None else before)
+        """Wait for a save in flight, release the lock, and put the handlers of signals back."""
+        try:
+            super().close()
+        finally:
+            while self._handlers:
+                number, before = self._handlers.popitem()
+                signal.signal(number, signal.SIG_DFL if before is None else before)

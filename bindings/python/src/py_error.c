@@ -211,9 +211,30 @@ fail_argument(const char *format, ...)
     return NULL;
 }
 
+/* unraisable(error, what): to sys.unraisablehook, whose default takes only what CPython itself makes */
+static PyObject *
+unraisable(PyObject *self, PyObject *args)
+{
+    PyObject *error, *what;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OO:unraisable", &error, &what))
+        return NULL;
+    if (!PyExceptionInstance_Check(error)) {
+        PyErr_SetString(PyExc_TypeError, "expected an exception");
+        return NULL;
+    }
+    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    PyErr_WriteUnraisable(what);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    { "unraisable", unraisable, METH_VARARGS, "unraisable(error, what): to sys.unraisablehook" },
+    { NULL, NULL, 0, NULL },
+};
+
 int
 add_errors(PyObject *module)
 {
-    (void)module;
-    return 0; /* the classes are Python's: pawl/_errors.py */
+    return PyModule_AddFunctions(module, functions); /* the classes are Python's: pawl/_errors.py */
 }

@@ -122,7 +122,7 @@ fill(PyObject *module)
 {
     if (add_errors(module) < 0 || add_pcg32(module) < 0 || add_write(module) < 0 || add_model(module) < 0 ||
         add_verify(module) < 0 || add_tokens(module) < 0 || add_ckpt(module) < 0 || add_run(module) < 0 ||
-        add_llmcp35(module) < 0)
+        add_save(module) < 0 || add_llmcp35(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "header_version", PAWL_VERSION_TEXT);
 }

@@ -68,6 +68,35 @@ void tensors_release(struct tensor_list *list);
 /* A dict of texts as pairs, which borrow from it. False: an exception is set. *ret_pairs is freed with PyMem_Free. */
 bool pairs_take(PyObject *dict, struct pawl_pair **ret_pairs, size_t *ret_n);
 
+/* ---- py_state.c ---- */
+
+/* What a save is given, and what the state of it points to. */
+struct described {
+    struct pawl_state *state;
+    struct tensor_list model, optimizer;
+    union number {
+        double real;
+        int64_t integer;
+    } * numbers;
+    struct pawl_pcg32 *rngs;
+    PyObject *held; /* what the state borrows: bytes of the opaque states */
+};
+/*
+ * The dict of a save: model, optimizer, optimizer_name, optimizer_json, numbers, rngs, stream, texts, metadata, files, opaques.
+ * False: an exception is set. Released afterwards in any case.
+ */
+bool describe(struct described *d, PyObject *all);
+void described_release(struct described *d); /* fine on one whose state is NULL */
+/* A dict of name to float; the texts are borrowed. NULL: an exception is set. Freed with PyMem_Free. */
+struct pawl_metric *metrics_take(PyObject *dict);
+
+/* ---- py_save.c ---- */
+
+/* A Save without its save, so that nothing can fail once there is one. NULL: an exception is set. */
+PyObject *save_new(void);
+/* Give it its save, and what the save borrows until it is released (NULL: nothing), which is moved there. */
+void save_fill(PyObject *self, struct pawl_save *save, struct described *borrowed);
+
 /* ---- py_model.c ---- */
 
 /* A Model over one that belongs to `owner`. */
@@ -88,6 +117,7 @@ int add_write(PyObject *module);
 int add_model(PyObject *module);
 int add_verify(PyObject *module);
 int add_run(PyObject *module);
+int add_save(PyObject *module);
 int add_ckpt(PyObject *module);
 int add_tokens(PyObject *module);
 int add_pcg32(PyObject *module);

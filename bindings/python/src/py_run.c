@@ -1,29 +1,108 @@
-/* py_run.c: Run, the writer of a root. What a save is given is described to a struct pawl_state that lives for the call. */
+/*
+ * py_run.c: Run, the writer of a root. What a save is given is described to a struct pawl_state that lives for the call or, where the save
+ * borrows it, in the Save.
+ *
+ * A run has one set of callbacks, and two kinds of threads that they come from: the one whose call is going on, and the library's own, of a
+ * save in the background. The latter must not wait for the GIL needlessly: it may be gone for good when the interpreter is ending.
+ */
 #include "py_module.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* A warning of a save in the background. */
+struct said {
+    struct said *next;
+    const char *code, *message; /* behind it, as the file */
+    struct pawl_str file;
+};
 
 struct run {
     PyObject_HEAD struct pawl_run *run; /* NULL once it is closed */
-    struct talk talk;                   /* of the save that is going on */
+    struct talk talk;                   /* of the call that is going on */
+    atomic_ulong caller;                /* its thread; 0: none */
+    bool borrows;                       /* PAWL_SNAPSHOT_BORROW */
+    PyObject *failpoint;                /* of the save in the background; looked at with the GIL */
+    atomic_bool has_failpoint;
+    _Atomic(struct said *) said; /* the last one first */
 };
 
 static PyTypeObject *run_type;
+/* The interpreter has waited for the saves in flight and is ending: no other thread calls into it any more. */
+static atomic_bool is_leaving;
+
+static bool
+is_from_call(struct run *r)
+{
+    return atomic_load(&r->caller) == PyThread_get_thread_ident();
+}
 
 static int
 run_progress(void *context, uint64_t done, uint64_t total)
 {
-    return talk_progress(&((struct run *)context)->talk, done, total);
+    struct run *r = context;
+    return is_from_call(r) ? talk_progress(&r->talk, done, total) : 0; /* of the others Python asks */
 }
 
 static int
 run_failpoint(void *context, const char *name)
 {
-    return talk_failpoint(&((struct run *)context)->talk, name);
+    struct run *r = context;
+    if (is_from_call(r))
+        return talk_failpoint(&r->talk, name);
+    if (!atomic_load(&r->has_failpoint) || atomic_load(&is_leaving))
+        return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    struct talk talk = { .failpoint = r->failpoint };
+    int answer = talk_failpoint(&talk, name);
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(r->failpoint); /* nobody else hears of it in this thread */
+    PyGILState_Release(gil);
+    return answer;
+}
+
+/* Without the GIL and without a lock; what there is no memory for is not said. */
+static void
+keep_said(struct run *r, const struct pawl_problem *problem)
+{
+    size_t code = strlen(problem->code) + 1, message = strlen(problem->message) + 1, file = problem->file.len;
+    struct said *said = malloc(sizeof *said + code + message + file);
+    if (said == NULL)
+        return;
+    char *texts = (char *)(said + 1);
+    said->code = memcpy(texts, problem->code, code);
+    said->message = memcpy(texts + code, problem->message, message);
+    said->file = (struct pawl_str){ NULL, 0 };
+    if (problem->file.data != NULL)
+        said->file = (struct pawl_str){ memcpy(texts + code + message, problem->file.data, file), file };
+    said->next = atomic_load(&r->said);
+    while (!atomic_compare_exchange_weak(&r->said, &said->next, said))
+        ;
 }
 
 static void
 run_warning(void *context, const struct pawl_problem *problem)
 {
-    talk_warning(&((struct run *)context)->talk, problem);
+    struct run *r = context;
+    if (is_from_call(r))
+        talk_warning(&r->talk, problem);
+    else
+        keep_said(r, problem);
+}
+
+/* Before and after a call whose callbacks are its own. */
+static void
+begin_call(struct run *r, struct talk talk)
+{
+    r->talk = talk;
+    atomic_store(&r->caller, PyThread_get_thread_ident());
+}
+
+static void
+end_call(struct run *r)
+{
+    atomic_store(&r->caller, 0);
+    r->talk = (struct talk){ .progress = NULL };
 }
 
 /* A list of (metric, is_greatest, count); its texts are borrowed. NULL: an exception is set. */
@@ -49,20 +128,20 @@ keep_best_take(PyObject *list)
     return policies;
 }
 
-/* open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, warnings) -> Run */
+/* open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, borrow, warnings) -> Run */
 static PyObject *
 open_run(PyObject *self, PyObject *args)
 {
     PyObject *root_object, *bytes = NULL, *best, *warnings;
     long long keep, keep_every;
-    int profile, wait;
+    int profile, wait, borrow;
     unsigned long long max_file_bytes;
     struct pawl_str root;
     struct pawl_error err = PAWL_ERROR_INIT;
     enum pawl_status st;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OLLO!iKpO!:open_run", &root_object, &keep, &keep_every, &PyList_Type, &best, &profile,
-                          &max_file_bytes, &wait, &PyList_Type, &warnings))
+    if (!PyArg_ParseTuple(args, "OLLO!iKppO!:open_run", &root_object, &keep, &keep_every, &PyList_Type, &best, &profile,
+                          &max_file_bytes, &wait, &borrow, &PyList_Type, &warnings))
         return NULL;
     struct pawl_keep_best *policies = keep_best_take(best);
     struct run *r = policies == NULL ? NULL : PyObject_New(struct run, run_type);
@@ -71,7 +150,12 @@ open_run(PyObject *self, PyObject *args)
         return NULL;
     }
     r->run = NULL;
-    r->talk = (struct talk){ NULL, NULL, warnings, 0, 0 };
+    r->borrows = borrow != 0;
+    r->failpoint = NULL;
+    atomic_init(&r->caller, 0);
+    atomic_init(&r->has_failpoint, false);
+    atomic_init(&r->said, NULL);
+    begin_call(r, (struct talk){ .warnings = warnings });
     if (!path_of(root_object, &bytes, &root)) {
         PyMem_Free(policies);
         Py_DECREF((PyObject *)r);
@@ -85,12 +169,13 @@ open_run(PyObject *self, PyObject *args)
                                         .profile = (enum pawl_profile)profile,
                                         .max_file_bytes = max_file_bytes,
                                         .busy = wait ? PAWL_BUSY_WAIT : PAWL_BUSY_ERROR,
+                                        .snapshot = borrow ? PAWL_SNAPSHOT_BORROW : PAWL_SNAPSHOT_COPY,
                                         .failpoint = run_failpoint,
                                         .warning = run_warning,
                                         .progress = run_progress,
                                         .context = r };
     Py_BEGIN_ALLOW_THREADS st = pawl_run_open(root, &options, &r->run, &err);
-    Py_END_ALLOW_THREADS r->talk.warnings = NULL;
+    Py_END_ALLOW_THREADS end_call(r);
     PyMem_Free(policies);
     Py_DECREF(bytes);
     if (st != PAWL_OK) {
@@ -101,10 +186,24 @@ open_run(PyObject *self, PyObject *args)
 }
 
 static void
+free_said(struct said *said)
+{
+    while (said != NULL) {
+        struct said *next = said->next;
+        free(said);
+        said = next;
+    }
+}
+
+static void
 run_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    (void)pawl_run_close(((struct run *)self)->run, NULL);
+    struct run *r = (struct run *)self;
+    struct pawl_run *run = r->run;
+    Py_BEGIN_ALLOW_THREADS(void) pawl_run_close(run, NULL); /* waits for a save in flight, which may want the GIL */
+    Py_END_ALLOW_THREADS free_said(atomic_exchange(&r->said, NULL));
+    Py_XDECREF(r->failpoint);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -125,213 +224,12 @@ run_close(PyObject *self, PyObject *unused)
 
 /* ---- a save ---- */
 
-/* Numbers and generators that the state points to while it is saved. */
-struct described {
-    struct pawl_state *state;
-    struct tensor_list model, optimizer;
-    union number {
-        double real;
-        int64_t integer;
-    } * numbers;
-    struct pawl_pcg32 *rngs;
-    PyObject *held; /* what the state borrows: bytes of the opaque states */
-};
-
 static bool
-check(enum pawl_status st, const struct pawl_error *err)
+is_open(const struct run *r)
 {
-    if (st != PAWL_OK)
-        (void)fail_with(err, NULL);
-    return st == PAWL_OK;
-}
-
-static bool
-add_tensors(struct pawl_state *state, const struct tensor_list *list)
-{
-    struct pawl_error err = PAWL_ERROR_INIT;
-    for (size_t i = 0; i < list->n; i++) {
-        if (!check(pawl_state_tensor(state, &list->items[i], &err), &err))
-            return false;
-    }
-    return true;
-}
-
-/* Of trainer_state.json: a dict of name to int or float. */
-static bool
-add_numbers(struct described *d, PyObject *dict)
-{
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    size_t i = 0;
-    struct pawl_error err = PAWL_ERROR_INIT;
-    d->numbers = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *d->numbers);
-    if (d->numbers == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
-    while (PyDict_Next(dict, &at, &key, &value)) {
-        struct pawl_str name;
-        bool is_real = PyFloat_Check(value);
-        if (!text_of(key, &name))
-            return false;
-        if (is_real)
-            d->numbers[i].real = PyFloat_AsDouble(value);
-        else
-            d->numbers[i].integer = PyLong_AsLongLong(value);
-        if (PyErr_Occurred())
-            return false;
-        if (!check(pawl_state_number(d->state, PAWL_TRAINER, name.data, is_real ? PAWL_F64 : PAWL_I64, &d->numbers[i],
-                                     &err),
-                   &err))
-            return false;
-        i++;
-    }
-    return true;
-}
-
-/* A list of (name or None, state, inc, spare or None). */
-static bool
-add_rngs(struct described *d, PyObject *list)
-{
-    size_t n = (size_t)PyList_Size(list);
-    struct pawl_error err = PAWL_ERROR_INIT;
-    d->rngs = PyMem_Calloc(n + 1, sizeof *d->rngs);
-    if (d->rngs == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const char *name;
-        unsigned long long state, inc;
-        PyObject *spare;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, (Py_ssize_t)i), "zKKO", &name, &state, &inc, &spare))
-            return false;
-        d->rngs[i] = (struct pawl_pcg32){ .state = state, .inc = inc };
-        if (spare != Py_None) {
-            d->rngs[i].spare = PyFloat_AsDouble(spare);
-            d->rngs[i].has_spare = true;
-            if (PyErr_Occurred())
-                return false;
-        }
-        if (!check(pawl_state_rng(d->state, name, &d->rngs[i], &err), &err))
-            return false;
-    }
-    return true;
-}
-
-enum text_kind { TEXTS, METADATA, FILES, OPAQUES };
-
-/* A dict of name to text, to bytes, or to (type, bytes). */
-static bool
-add_texts(struct described *d, PyObject *dict, enum text_kind kind)
-{
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    struct pawl_error err = PAWL_ERROR_INIT;
-    while (PyDict_Next(dict, &at, &key, &value)) {
-        struct pawl_str name, text;
-        char *data = NULL;
-        Py_ssize_t n = 0;
-        const char *type = NULL;
-        PyObject *bytes = NULL;
-        enum pawl_status st;
-        if (!text_of(key, &name))
-            return false;
-        if (kind == TEXTS || kind == METADATA) {
-            if (!text_of(value, &text))
-                return false;
-        } else if (kind == FILES) {
-            if (PyBytes_AsStringAndSize(value, &data, &n) < 0)
-                return false;
-        } else if (!PyArg_ParseTuple(value, "sS", &type, &bytes) || PyBytes_AsStringAndSize(bytes, &data, &n) < 0) {
-            return false;
-        }
-        switch (kind) {
-        case TEXTS:
-            st = pawl_state_text(d->state, name.data, text, &err);
-            break;
-        case METADATA:
-            st = pawl_state_metadata(d->state, name, text, &err);
-            break;
-        case FILES:
-            st = pawl_state_file(d->state, name, data, (size_t)n, &err);
-            break;
-        default:
-            st = pawl_state_opaque(d->state, name.data, type, data, (size_t)n, &err);
-            break;
-        }
-        if (!check(st, &err))
-            return false;
-    }
-    return true;
-}
-
-static void
-described_release(struct described *d)
-{
-    pawl_state_free(d->state);
-    tensors_release(&d->model);
-    tensors_release(&d->optimizer);
-    PyMem_Free(d->numbers);
-    PyMem_Free(d->rngs);
-    Py_XDECREF(d->held);
-}
-
-/* The dict of a save: model, optimizer, optimizer_name, optimizer_json, numbers, rngs, stream, texts, metadata, files, opaques. */
-static bool
-describe(struct described *d, PyObject *all)
-{
-    struct pawl_error err = PAWL_ERROR_INIT;
-    struct pawl_str text;
-    PyObject *model = PyDict_GetItemString(all, "model"), *optimizer = PyDict_GetItemString(all, "optimizer");
-    PyObject *name = PyDict_GetItemString(all, "optimizer_name"), *json = PyDict_GetItemString(all, "optimizer_json");
-    PyObject *numbers = PyDict_GetItemString(all, "numbers"), *rngs = PyDict_GetItemString(all, "rngs");
-    PyObject *stream = PyDict_GetItemString(all, "stream"), *texts = PyDict_GetItemString(all, "texts");
-    PyObject *metadata = PyDict_GetItemString(all, "metadata"), *files = PyDict_GetItemString(all, "files");
-    PyObject *opaques = PyDict_GetItemString(all, "opaques");
-    if (model == NULL || optimizer == NULL || name == NULL || json == NULL || numbers == NULL || rngs == NULL ||
-        stream == NULL || texts == NULL || metadata == NULL || files == NULL || opaques == NULL) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_KeyError, "a save lacks a key");
-        return false;
-    }
-    d->held = Py_NewRef(all);
-    if (!check(pawl_state_new(&d->state, &err), &err) || !tensors_take(&d->model, model, PAWL_MODEL) ||
-        !tensors_take(&d->optimizer, optimizer, PAWL_OPTIMIZER) || !add_tensors(d->state, &d->model))
-        return false;
-    if (name != Py_None && (!text_of(name, &text) || !check(pawl_state_optimizer(d->state, text.data, &err), &err)))
-        return false;
-    if (json != Py_None && (!text_of(json, &text) || !check(pawl_state_optimizer_json(d->state, text, &err), &err)))
-        return false;
-    if (!add_tensors(d->state, &d->optimizer) || !add_numbers(d, numbers) || !add_rngs(d, rngs) ||
-        !add_texts(d, texts, TEXTS) || !add_texts(d, metadata, METADATA) || !add_texts(d, files, FILES) ||
-        !add_texts(d, opaques, OPAQUES))
-        return false;
-    if (stream == Py_None)
-        return true;
-    struct pawl_stream *s = stream_of(stream);
-    return s != NULL && check(pawl_state_stream(d->state, s, &err), &err);
-}
-
-/* A dict of name to float; the texts are borrowed. NULL: an exception is set. */
-static struct pawl_metric *
-metrics_take(PyObject *dict)
-{
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    size_t n = 0;
-    struct pawl_metric *metrics = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *metrics);
-    if (metrics == NULL)
-        PyErr_NoMemory();
-    while (metrics != NULL && PyDict_Next(dict, &at, &key, &value)) {
-        metrics[n].value = PyFloat_AsDouble(value);
-        if (PyErr_Occurred() || !text_of(key, &metrics[n].name)) {
-            PyMem_Free(metrics);
-            return NULL;
-        }
-        n++;
-    }
-    return metrics;
+    if (r->run == NULL)
+        PyErr_SetString(PyExc_RuntimeError, "the run is closed");
+    return r->run != NULL;
 }
 
 /* save(step, all, metrics, progress or None, failpoint or None, warnings): the caller sees to it that one is called at a time */
@@ -345,27 +243,87 @@ run_save(PyObject *self, PyObject *args)
     struct pawl_error err = PAWL_ERROR_INIT;
     enum pawl_status st;
     if (!PyArg_ParseTuple(args, "LO!O!OOO!:save", &step, &PyDict_Type, &all, &PyDict_Type, &metrics_dict, &progress,
-                          &failpoint, &PyList_Type, &warnings))
+                          &failpoint, &PyList_Type, &warnings) ||
+        !is_open(r))
         return NULL;
-    if (r->run == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the run is closed");
-        return NULL;
-    }
     struct pawl_metric *metrics = metrics_take(metrics_dict);
     if (metrics != NULL && describe(&d, all)) {
         struct pawl_save_options options = { .size = sizeof options,
                                              .metrics = metrics,
                                              .n_metrics = (size_t)PyDict_Size(metrics_dict) };
-        r->talk = (struct talk){ progress == Py_None ? NULL : progress, failpoint == Py_None ? NULL : failpoint,
-                                 warnings, 0, 0 };
+        begin_call(r, (struct talk){ .progress = progress == Py_None ? NULL : progress,
+                                     .failpoint = failpoint == Py_None ? NULL : failpoint,
+                                     .warnings = warnings });
         Py_BEGIN_ALLOW_THREADS st = pawl_run_save(r->run, d.state, step, &options, &err);
         Py_END_ALLOW_THREADS if (st != PAWL_OK)(void) fail_with(&err, NULL);
         else if (!PyErr_Occurred() && talk_finish(&r->talk)) result = Py_NewRef(Py_None);
-        r->talk = (struct talk){ NULL, NULL, NULL, 0, 0 };
+        end_call(r);
     }
     described_release(&d);
     PyMem_Free(metrics);
     return result;
+}
+
+static void
+set_failpoint(struct run *r, PyObject *failpoint)
+{
+    PyObject *before = r->failpoint;
+    r->failpoint = Py_XNewRef(failpoint);
+    atomic_store(&r->has_failpoint, failpoint != NULL);
+    Py_XDECREF(before);
+}
+
+/* save_async(step, all, metrics, failpoint or None) -> Save. The caller sees to it that no other is in flight, and calls over() after its end. */
+static PyObject *
+run_save_async(PyObject *self, PyObject *args)
+{
+    struct run *r = (struct run *)self;
+    long long step;
+    PyObject *all, *metrics_dict, *failpoint;
+    struct described d = { .state = NULL };
+    struct pawl_save *save = NULL;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st = PAWL_NO_MEMORY;
+    if (!PyArg_ParseTuple(args, "LO!O!O:save_async", &step, &PyDict_Type, &all, &PyDict_Type, &metrics_dict,
+                          &failpoint) ||
+        !is_open(r))
+        return NULL;
+    PyObject *result = save_new();
+    struct pawl_metric *metrics = result == NULL ? NULL : metrics_take(metrics_dict);
+    if (metrics != NULL && describe(&d, all)) {
+        struct pawl_save_options options = { .size = sizeof options,
+                                             .metrics = metrics,
+                                             .n_metrics = (size_t)PyDict_Size(metrics_dict) };
+        set_failpoint(r, failpoint == Py_None ? NULL : failpoint);
+        Py_BEGIN_ALLOW_THREADS st = pawl_run_save_async(r->run, d.state, step, &options, &save, &err);
+        Py_END_ALLOW_THREADS if (st == PAWL_OK) save_fill(result, save, r->borrows ? &d : NULL);
+        else(void) fail_with(&err, NULL);
+    }
+    described_release(&d); /* what was moved is empty */
+    PyMem_Free(metrics);
+    if (st != PAWL_OK)
+        Py_CLEAR(result);
+    return result;
+}
+
+/* over() -> list of (code, message, file): the save in the background has ended; what it had to say */
+static PyObject *
+run_over(PyObject *self, PyObject *unused)
+{
+    struct run *r = (struct run *)self;
+    (void)unused;
+    struct said *all = atomic_exchange(&r->said, NULL);
+    PyObject *list = PyList_New(0);
+    struct talk talk = { .warnings = list };
+    for (struct said *said = all; list != NULL && said != NULL; said = said->next) {
+        const struct pawl_problem problem = { .code = said->code, .message = said->message, .file = said->file };
+        talk_warning(&talk, &problem);
+    }
+    free_said(all);
+    set_failpoint(r, NULL);
+    if (list != NULL && PyList_Reverse(list) < 0)
+        Py_CLEAR(list);
+    return list;
 }
 
 static PyObject *
@@ -378,12 +336,13 @@ pin_or_unpin(PyObject *self, PyObject *arg,
     long long step = PyLong_AsLongLong(arg);
     if (step == -1 && PyErr_Occurred())
         return NULL;
-    if (r->run == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the run is closed");
+    if (!is_open(r))
         return NULL;
-    }
+    begin_call(r, (struct talk){ .progress = NULL });
     Py_BEGIN_ALLOW_THREADS st = call(r->run, step, &err);
-    Py_END_ALLOW_THREADS if (st != PAWL_OK) return fail_with(&err, NULL);
+    Py_END_ALLOW_THREADS end_call(r);
+    if (st != PAWL_OK)
+        return fail_with(&err, NULL);
     Py_RETURN_NONE;
 }
 
@@ -425,13 +384,14 @@ run_prune(PyObject *self, PyObject *arg)
     long long keep = PyLong_AsLongLong(arg);
     if (keep == -1 && PyErr_Occurred())
         return NULL;
-    if (r->run == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the run is closed");
+    if (!is_open(r))
         return NULL;
-    }
     struct pawl_prune_options options = { .size = sizeof options, .keep = keep };
+    begin_call(r, (struct talk){ .progress = NULL });
     Py_BEGIN_ALLOW_THREADS st = pawl_run_prune(r->run, &options, &report, &err);
-    Py_END_ALLOW_THREADS if (st != PAWL_OK) return fail_with(&err, report);
+    Py_END_ALLOW_THREADS end_call(r);
+    if (st != PAWL_OK)
+        return fail_with(&err, report);
     PyObject *found = report_from(report);
     pawl_report_free(report);
     return found;
@@ -446,12 +406,13 @@ run_repair(PyObject *self, PyObject *unused)
     struct pawl_error err = PAWL_ERROR_INIT;
     enum pawl_status st;
     (void)unused;
-    if (r->run == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the run is closed");
+    if (!is_open(r))
         return NULL;
-    }
+    begin_call(r, (struct talk){ .progress = NULL });
     Py_BEGIN_ALLOW_THREADS st = pawl_run_repair(r->run, NULL, &report, &err);
-    Py_END_ALLOW_THREADS if (st != PAWL_OK) return fail_with(&err, report);
+    Py_END_ALLOW_THREADS end_call(r);
+    if (st != PAWL_OK)
+        return fail_with(&err, report);
     PyObject *found = report_from(report);
     pawl_report_free(report);
     return found;
@@ -461,6 +422,8 @@ static PyMethodDef run_methods[] = {
     { "prune", run_prune, METH_O, "prune(keep) -> report" },
     { "repair", run_repair, METH_NOARGS, "repair() -> report" },
     { "save", run_save, METH_VARARGS, "save(step, all, metrics, progress, failpoint, warnings)" },
+    { "save_async", run_save_async, METH_VARARGS, "save_async(step, all, metrics, failpoint) -> Save" },
+    { "over", run_over, METH_NOARGS, "over() -> list of warnings" },
     { "pin", run_pin, METH_O, "pin(step)" },
     { "unpin", run_unpin, METH_O, "unpin(step)" },
     { "close", run_close, METH_NOARGS, "release the lock" },
@@ -481,9 +444,19 @@ static PyType_Spec run_spec = {
     .slots = run_slots,
 };
 
+static PyObject *
+leave(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    atomic_store(&is_leaving, true);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     { "open_run", open_run, METH_VARARGS,
-      "open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, warnings) -> Run" },
+      "open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, borrow, warnings) -> Run" },
+    { "leave", leave, METH_NOARGS, "leave(): from now on no other thread calls into the interpreter" },
     { "check_save", check_save, METH_O, "check_save(all)" },
     { NULL, NULL, 0, NULL },
 };

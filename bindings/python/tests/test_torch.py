@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pawl
+import pawl.testing
 
 torch = pytest.importorskip("torch")
 import pawl.torch as pt  # noqa: E402
@@ -285,6 +286,56 @@ def test_a_run_that_stopped_is_one_that_did_not():
         return dict(model.state_dict())
 
     assert same_state(whole("a", False), whole("b", True))
+
+
+@pytest.mark.parametrize("snapshot", ["copy", "borrow"])
+def test_saves_in_the_background_hold_the_step_they_were_asked_for(entries, snapshot):
+    """Goal: training goes on while a step is written, and the step is what a save in the foreground would have written, bit for bit."""
+
+    def run(root, save):
+        random.seed(1)
+        np.random.seed(1)
+        model = net(1)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+        with pt.Run(root, model=model, optimizer=optimizer, scheduler=scheduler, snapshot=snapshot) as run:
+            for step in range(1, 7):
+                train(model, optimizer, 1)
+                scheduler.step()
+                save(run, step, model, optimizer)
+            run.wait()
+            assert run.restore() == 6
+
+    def foreground(run, step, model, optimizer):
+        run.save(step, metrics={"loss": 1.0})
+
+    def background(run, step, model, optimizer):
+        save = run.save_async(step, metrics={"loss": 1.0})
+        assert save.step == step and save.released()
+
+    run("a", foreground)
+    run("b", background)
+    assert entries("a") == entries("b")
+
+
+def test_a_rank_that_writes_nothing_has_nothing_to_wait_for(monkeypatch):
+    heard = []
+    with pt.Run("r", model=net(), on_durable=lambda *_: heard.append(1)) as run:
+        monkeypatch.setattr(pt, "_is_writer", lambda: False)
+        save = run.save_async(3)
+        save.add_done_callback(lambda save: heard.append(save.path))
+        assert save.wait() == run.root / "step-000003" and save.done() and save.released() and save.stage() == "durable"
+        assert save.progress() == (0, 0) and not save.cancel() and save.exception() is None
+        assert heard == [save.path] and run.steps() == []
+
+
+def test_a_handler_is_put_back_although_closing_raises():
+    before = signal.getsignal(signal.SIGUSR1)
+    with pytest.raises(OSError, match="failpoint"), pt.Run("r", model=net()) as run:
+        run.stop_on(signal.SIGUSR1)
+        with pawl.testing.failpoints("save/before-rename=error"):
+            run.save_async(1)
+    assert signal.getsignal(signal.SIGUSR1) is before
 
 
 def test_stop_on_sets_stopping_and_puts_the_handler_back():
