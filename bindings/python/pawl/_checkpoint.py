@@ -303,6 +303,7 @@ def save_checkpoint(
     keep_best: KeepBest | None = None,
     profile: Literal["tinyllm"] | None = None,
     max_file_bytes: int | None = None,
+    sums: bool = False,
     busy: Literal["error", "wait"] = "error",
     progress: Progress | None = None,
     _opaques: Mapping[str, tuple[str, bytes]] | None = None,
@@ -316,7 +317,8 @@ def save_checkpoint(
     dicts, lists, tuples, texts, numbers, None and arrays, which come back equal. ``metrics``: finite numbers, for ``keep_best`` and readers.
 
     Retention, after the save is durable: ``keep`` the newest, with them the multiples of ``keep_every`` and the best by ``keep_best``
-    (a metric, "min" or "max", how many). ``max_file_bytes``: tensors beyond it go into further files. ``busy="wait"`` waits for another writer.
+    (a metric, "min" or "max", how many). ``max_file_bytes``: tensors beyond it go into further files. ``sums``: write ``pawl.sums`` too, a fast checksum for every MiB of the
+    tensor files. ``busy="wait"`` waits for another writer.
 
     Raises ArgumentError with the root untouched; BusyError; OSError (a full disk says what was needed), with the previous
     checkpoint intact.
@@ -338,7 +340,8 @@ def save_checkpoint(
     created = _missing_folders(root)
     try:
         with Run(
-            root, keep=keep, keep_every=keep_every, keep_best=keep_best, profile=profile, busy=busy, max_file_bytes=max_file_bytes
+            root, keep=keep, keep_every=keep_every, keep_best=keep_best, profile=profile, busy=busy, max_file_bytes=max_file_bytes,
+            sums=sums,
         ) as run:
             return run._save_described(number, all, measured, progress)
     except ArgumentError:

@@ -30,7 +30,8 @@ class Run:
     ``keep``: how many of the newest steps stay (None: all); ``keep_every`` and ``keep_best`` keep further ones (see
     ``save_checkpoint``). ``busy``: whether to wait for another writer. ``on_durable(step, path)`` is called after a save is durable and never
     before. ``snapshot``: how ``save_async`` gets at the arrays as they are: "copy" copies them before it returns, into memory that the run keeps;
-    "borrow" copies nothing, and they must not change until the save is released.
+    "borrow" copies nothing, and they must not change until the save is released. ``sums``: write ``pawl.sums`` into each step (see
+    ``save_checkpoint``).
 
     Calls may come from any thread, one is carried out at a time, and each waits for a save in flight and its callbacks. A callback that
     makes such a call gets a RuntimeError, and so does a forked child. A run that nobody holds closes itself after its save in flight.
@@ -56,6 +57,7 @@ class Run:
         busy: Literal["error", "wait"] = "error",
         profile: Literal["tinyllm"] | None = None,
         max_file_bytes: int | None = None,
+        sums: bool = False,
         on_durable: Callable[[int, Path], object] | None = None,
     ) -> None:
         if busy not in ("error", "wait"):
@@ -71,6 +73,7 @@ class Run:
             check_keep(max_file_bytes, "max_file_bytes"),
             busy == "wait",
             snapshot == "borrow",
+            bool(sums),
         )
         self._profile = profile
         self._on_durable = on_durable

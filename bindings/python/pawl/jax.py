@@ -202,6 +202,7 @@ def save_checkpoint(
     keep_every: int | None = None,
     keep_best: KeepBest | None = None,
     max_file_bytes: int | None = None,
+    sums: bool = False,
     busy: Literal["error", "wait"] = "error",
     progress: Progress | None = None,
 ) -> Path:
@@ -229,7 +230,7 @@ def save_checkpoint(
         }
     return _save_checkpoint(
         root, step, arrays, held, state=state, config=config, attachments=trees, metrics=metrics, keep=keep, keep_every=keep_every,
-        keep_best=keep_best, max_file_bytes=max_file_bytes, busy=busy, progress=progress,
+        keep_best=keep_best, max_file_bytes=max_file_bytes, sums=sums, busy=busy, progress=progress,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A warning of a save in the background. */
 struct said {
@@ -128,20 +129,20 @@ keep_best_take(PyObject *list)
     return policies;
 }
 
-/* open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, borrow, warnings) -> Run */
+/* open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, borrow, sums, warnings) -> Run */
 static PyObject *
 open_run(PyObject *self, PyObject *args)
 {
     PyObject *root_object, *bytes = NULL, *best, *warnings;
     long long keep, keep_every;
-    int profile, wait, borrow;
+    int profile, wait, borrow, sums;
     unsigned long long max_file_bytes;
     struct pawl_str root;
     struct pawl_error err = PAWL_ERROR_INIT;
     enum pawl_status st;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OLLO!iKppO!:open_run", &root_object, &keep, &keep_every, &PyList_Type, &best, &profile,
-                          &max_file_bytes, &wait, &borrow, &PyList_Type, &warnings))
+    if (!PyArg_ParseTuple(args, "OLLO!iKpppO!:open_run", &root_object, &keep, &keep_every, &PyList_Type, &best,
+                          &profile, &max_file_bytes, &wait, &borrow, &sums, &PyList_Type, &warnings))
         return NULL;
     struct pawl_keep_best *policies = keep_best_take(best);
     struct run *r = policies == NULL ? NULL : PyObject_New(struct run, run_type);
@@ -169,6 +170,7 @@ open_run(PyObject *self, PyObject *args)
                                         .profile = (enum pawl_profile)profile,
                                         .max_file_bytes = max_file_bytes,
                                         .busy = wait ? PAWL_BUSY_WAIT : PAWL_BUSY_ERROR,
+                                        .write_sums = sums != 0,
                                         .snapshot = borrow ? PAWL_SNAPSHOT_BORROW : PAWL_SNAPSHOT_COPY,
                                         .failpoint = run_failpoint,
                                         .warning = run_warning,
@@ -455,7 +457,7 @@ leave(PyObject *self, PyObject *unused)
 
 static PyMethodDef functions[] = {
     { "open_run", open_run, METH_VARARGS,
-      "open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, borrow, warnings) -> Run" },
+      "open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, borrow, sums, warnings) -> Run" },
     { "leave", leave, METH_NOARGS, "leave(): from now on no other thread calls into the interpreter" },
     { "check_save", check_save, METH_O, "check_save(all)" },
     { NULL, NULL, 0, NULL },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import math
+import pathlib
 import random
 import shutil
 import subprocess
@@ -391,3 +392,17 @@ def test_the_verdicts_of_the_golden_roots(golden, folder):
             assert sorted((p.code, p.file or "") for p in problems) == sorted((r["code"], r["file"] or "") for r in step["reasons"]), (case.name, step)
         seen += 1
     assert seen > 100
+
+
+def test_sums_are_written_when_asked_for(entries):
+    """In the foreground and in the background the same file, which the step's manifest lists."""
+    weights = {"w": np.arange(400_000.0)}
+    for root, save in (("a", pawl.Run.save), ("b", pawl.Run.save_async)):
+        with pawl.Run(root, sums=True) as run:
+            save(run, 1, weights)
+    pawl.save_checkpoint("c", 1, weights, sums=True)
+    assert entries("a") == entries("b") == entries("c")
+    assert (pathlib.Path("a") / "step-000001" / "pawl.sums").read_bytes().startswith(b"PAWLSUMS")
+    assert pawl.verify_step("a/step-000001") == [] and (pawl.load_checkpoint("a").model["w"] == weights["w"]).all()
+    pawl.save_checkpoint("d", 1, weights)
+    assert not (pathlib.Path("d") / "step-000001" / "pawl.sums").exists()
