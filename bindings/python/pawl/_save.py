@@ -68,6 +68,8 @@ class Save:
             self._callbacks = None
             for event in (self._released, self._over, self._finished):
                 event.set()
+        elif inner.wait_released(0):  # it has its copy
+            self._released.set()
         _alive[id(self)] = weakref.ref(self)
 
     def __del__(self) -> None:

@@ -133,6 +133,19 @@ def test_borrowed_arrays_live_until_they_are_released(gate):
     assert (found.model["a"] == np.arange(100_000)).all() and found.state["tokens_seen"] == 1
 
 
+def test_a_copied_save_is_released_when_the_call_returns(gate, monkeypatch):
+    """Whether or not the thread that follows it has run. Method: it does not begin."""
+    stop = gate("save/after-file")
+    with pawl.Run("r") as run:
+        begun = []
+        monkeypatch.setattr(threading.Thread, "start", lambda self: begun.append(self))
+        save = run.save_async(1, {"w": np.zeros(3)})
+        assert save.released(0) and not save.done()
+        monkeypatch.undo()
+        stop.open()
+        begun[0].start()
+
+
 def test_a_borrowed_save_that_fails_lets_go(unraised):
     array = np.arange(100_000.0)
     before = sys.getrefcount(array)
