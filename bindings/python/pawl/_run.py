@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -103,7 +103,7 @@ class Run:
         return self._run
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
+    def _call(self) -> Generator[None, None, None]:
         """One call of the run: nothing else goes on, and no save is in flight."""
         self._entered()
         me = threading.get_ident()

@@ -48,8 +48,8 @@ class Save:
     >>> with pawl.Run("sv") as run:
     ...     save = run.save_async(7, weights)
     ...     weights["w"] += 1  # the step holds zeros
-    ...     save.wait().name, save.stage(), pawl.load_checkpoint("sv").model["w"].sum()
-    ('step-000007', 'durable', np.float64(0.0))
+    ...     save.wait().name, save.stage(), pawl.load_checkpoint("sv").model["w"].tolist()
+    ('step-000007', 'durable', [0.0, 0.0, 0.0, 0.0])
     """
 
     step: int

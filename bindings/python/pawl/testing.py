@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from . import _failpoints
@@ -11,7 +11,7 @@ __all__ = ["failpoints"]
 
 
 @contextmanager
-def failpoints(spec: str) -> Iterator[None]:
+def failpoints(spec: str) -> Generator[None, None, None]:
     """Make saves of this process fail at named points while the block runs.
 
     ``spec``: ``name=[N*]action`` separated by ``;``. Names: save/after-file, save/before-manifest, save/before-rename,
