@@ -181,7 +181,7 @@ static enum pawl_status
 plan_tensors(struct pawl_parts *parts, const struct pawl_state *state, const struct pawl_parts_options *options,
              double *ret_lr, struct pawl_error *err)
 {
-    struct pawl_str format;
+    struct pawl_str format = PAWL_STR("");
     struct pawl_str name = pawl_values_optimizer_name(state);
     enum pawl_status st = check_optimizer_profile(name, options->profile, err);
     if (st == PAWL_OK)
