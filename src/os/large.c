@@ -2,9 +2,9 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_BYTES ((uintptr_t)2 << 20)
-#define PAGE_BYTES ((uintptr_t)4096)
 /* A smaller block gains nothing that can be measured. */
 #define LARGE_BYTES ((size_t)1 << 20)
 
@@ -35,7 +35,7 @@ pawl_memory_filled(void *data, size_t bytes)
         return;
     pawl_memory_large(data, bytes);
 #if defined(MADV_POPULATE_WRITE)
-    advise(data, bytes, PAGE_BYTES,
-           MADV_POPULATE_WRITE); /* Linux 5.14; before that EINVAL, and pages come one by one */
+    /* Linux 5.14; before that EINVAL, and pages come one by one. Pages are 4 KiB on x86, and up to 64 KiB on ARMv8. */
+    advise(data, bytes, (uintptr_t)sysconf(_SC_PAGESIZE), MADV_POPULATE_WRITE);
 #endif
 }
