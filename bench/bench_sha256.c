@@ -72,7 +72,7 @@ main(int argc, char **argv)
     for (int k = 0; k < 2; k++)
         qsort(speeds[k], (size_t)runs, sizeof speeds[k][0], compare);
     double single = speeds[0][runs / 2], pair = speeds[1][runs / 2];
-    const char *way = pawl_sha256_way() == PAWL_SHA256_SHA_NI_2 ? "sha-ni-2" : "one-by-one";
+    const char *way = pawl_sha256_way_name(pawl_sha256_way());
     if (is_json)
         (void)printf("{\"way\": \"%s\", \"one_stream_gb_s\": %.3f, \"two_streams_gb_s\": %.3f, \"ratio\": %.3f}\n", way,
                      single, pair, pair / single);

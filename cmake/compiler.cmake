@@ -15,6 +15,14 @@ if(PAWL_WERROR)
     add_compile_options(-Werror)
 endif()
 
+# Which files for one processor are built, by what the compiler says: one for 32 bits may run on a machine of 64.
+include(CheckSymbolExists)
+check_symbol_exists(__x86_64__ stdint.h PAWL_X86_64)
+check_symbol_exists(__AARCH64EL__ stdint.h PAWL_AARCH64)
+if(CMAKE_C_BYTE_ORDER STREQUAL BIG_ENDIAN)
+    message(FATAL_ERROR "Files are little-endian and mapped as they lie: little-endian machines only (docs/other-machines.md)")
+endif()
+
 # Bits are promised: no contraction of a*b+c, no fast-math. -D_GNU_SOURCE: renameat2, statx and O_DIRECT are behind it.
 add_compile_options(-ffp-contract=off)
 add_compile_definitions(_GNU_SOURCE _FILE_OFFSET_BITS=64)

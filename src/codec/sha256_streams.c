@@ -19,11 +19,21 @@ static atomic_int chosen = -1;
 bool
 pawl_sha256_can(enum pawl_sha256_way way)
 {
-#ifdef PAWL_HAVE_SHA_NI
-    if (way == PAWL_SHA256_SHA_NI_2)
-        return pawl_sha256_sha_ni_here();
+#ifdef PAWL_SHA256_KERNEL
+    if (way == PAWL_SHA256_KERNEL)
+        return pawl_sha256_kernel_here();
 #endif
     return way == PAWL_SHA256_ONE_BY_ONE;
+}
+
+static enum pawl_sha256_way
+best_way(void)
+{
+#ifdef PAWL_SHA256_KERNEL
+    if (pawl_sha256_kernel_here())
+        return PAWL_SHA256_KERNEL;
+#endif
+    return PAWL_SHA256_ONE_BY_ONE;
 }
 
 enum pawl_sha256_way
@@ -31,10 +41,24 @@ pawl_sha256_way(void)
 {
     int way = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (way < 0) {
-        way = pawl_sha256_can(PAWL_SHA256_SHA_NI_2) ? PAWL_SHA256_SHA_NI_2 : PAWL_SHA256_ONE_BY_ONE;
+        way = (int)best_way();
         atomic_store_explicit(&chosen, way, memory_order_relaxed);
     }
     return (enum pawl_sha256_way)way;
+}
+
+const char *
+pawl_sha256_way_name(enum pawl_sha256_way way)
+{
+    switch (way) {
+    case PAWL_SHA256_ONE_BY_ONE:
+        return "one-by-one";
+    case PAWL_SHA256_SHA_NI_2:
+        return "sha-ni-2";
+    case PAWL_SHA256_ARMV8_2:
+        return "armv8-2";
+    }
+    return NULL;
 }
 
 bool
@@ -46,7 +70,7 @@ pawl_sha256_set_way(enum pawl_sha256_way way)
     return true;
 }
 
-#ifdef PAWL_HAVE_SHA_NI
+#ifdef PAWL_SHA256_KERNEL
 
 static struct pawl_sha256_span
 behind(struct pawl_sha256_span span, size_t bytes)
@@ -86,7 +110,7 @@ take_common(struct pawl_sha256 *a, struct pawl_sha256_span *a_span, struct pawl_
     size_t blocks = (a_span->bytes < b_span->bytes ? a_span->bytes : b_span->bytes) / BLOCK_BYTES;
     if (blocks == 0)
         return;
-    pawl_sha256_sha_ni_2(a->context.h, a_span->data, b->context.h, b_span->data, blocks);
+    pawl_sha256_kernel(a->context.h, a_span->data, b->context.h, b_span->data, blocks);
     count_blocks(&a->context, blocks);
     count_blocks(&b->context, blocks);
     *a_span = behind(*a_span, blocks * BLOCK_BYTES);
@@ -106,8 +130,8 @@ void
 pawl_sha256_update_two(struct pawl_sha256 *a, struct pawl_sha256_span a_span, struct pawl_sha256 *b,
                        struct pawl_sha256_span b_span)
 {
-#ifdef PAWL_HAVE_SHA_NI
-    if (pawl_sha256_way() == PAWL_SHA256_SHA_NI_2)
+#ifdef PAWL_SHA256_KERNEL
+    if (pawl_sha256_way() == PAWL_SHA256_KERNEL)
         take_common(a, &a_span, b, &b_span);
 #endif
     update_one(a, a_span);
@@ -117,8 +141,8 @@ pawl_sha256_update_two(struct pawl_sha256 *a, struct pawl_sha256_span a_span, st
 void
 pawl_sha256_update_each(struct pawl_sha256 *const *hashes, const struct pawl_sha256_span *spans, size_t n)
 {
-#ifdef PAWL_HAVE_SHA_NI
-    if (pawl_sha256_way() == PAWL_SHA256_SHA_NI_2 && n > 1) {
+#ifdef PAWL_SHA256_KERNEL
+    if (pawl_sha256_way() == PAWL_SHA256_KERNEL && n > 1) {
         /* Two are in flight; the one with less than a block left is finished, and the next takes its place. */
         size_t a = 0;
         struct pawl_sha256_span a_span = spans[0];

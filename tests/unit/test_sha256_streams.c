@@ -178,12 +178,20 @@ two_by_sha_ni(void **state)
     go(PAWL_SHA256_SHA_NI_2);
 }
 
+static void
+two_by_armv8(void **state)
+{
+    (void)state;
+    go(PAWL_SHA256_ARMV8_2);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_by_one),
         cmocka_unit_test(two_by_sha_ni),
+        cmocka_unit_test(two_by_armv8),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
