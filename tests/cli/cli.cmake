@@ -3,7 +3,7 @@ find_package(Python3 COMPONENTS Interpreter REQUIRED)
 # pawl_cli_test(<name> <script> <argument>...): a script that runs pawl; several, so that they run beside each other.
 function(pawl_cli_test name script)
     add_test(NAME cli_${name} COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${script}
-                                      $<TARGET_FILE:pawl_program> ${ARGN})
+                                      ${PAWL_PROGRAM} ${ARGN})
     set_tests_properties(cli_${name} PROPERTIES TIMEOUT 120 LABELS cli)
 endfunction()
 

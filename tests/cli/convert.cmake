@@ -2,8 +2,8 @@
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 foreach(part convert)
     add_test(NAME cli_${part} COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/run_cases.py
-                                      $<TARGET_FILE:pawl_program> ${PROJECT_SOURCE_DIR}/tests/cli/cases/${part}.cases)
+                                      ${PAWL_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/cli/cases/${part}.cases)
     add_test(NAME cli_${part}_signals COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/convert_signals.py
-                                              $<TARGET_FILE:pawl_program>)
+                                              ${PAWL_PROGRAM})
     set_tests_properties(cli_${part} cli_${part}_signals PROPERTIES TIMEOUT 120 LABELS cli)
 endforeach()

@@ -3,6 +3,20 @@ pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
 set(PAWL_GOLDEN ${PROJECT_SOURCE_DIR}/tests/golden)
 
+# pawl_startable(<target> <result>): the file by which another program starts this one: itself, or, built for another
+# processor, a script that hands it to the emulator.
+function(pawl_startable target ret)
+    set(file $<TARGET_FILE:${target}>)
+    if(CMAKE_CROSSCOMPILING_EMULATOR)
+        set(file ${PROJECT_BINARY_DIR}/emulated/$<TARGET_FILE_NAME:${target}>)
+        list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+        file(GENERATE OUTPUT ${file} CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${target}> \"$@\"\n"
+             FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+    endif()
+    set(${ret} ${file} PARENT_SCOPE)
+endfunction()
+pawl_startable(pawl_program PAWL_PROGRAM)
+
 # pawl_unit_test(<name> SOURCES <file>... [LABELS <label>...] [LIBRARIES <target>...])
 # A cmocka program that reaches inside the library. It runs in a fresh folder of its own (PAWL_TEST_DIR is the build's).
 function(pawl_unit_test name)

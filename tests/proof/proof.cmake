@@ -41,5 +41,5 @@ pawl_proof_test(proof_races_long LONG COMMAND test_races 10000)
 
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 pawl_proof_test(proof_real_disk LONG
-    COMMAND ${Python3_EXECUTABLE} ${proof}/real_disk.py $<TARGET_FILE:pawl_program> $<TARGET_FILE:kill_worker> 200)
+    COMMAND ${Python3_EXECUTABLE} ${proof}/real_disk.py ${PAWL_PROGRAM} ${PAWL_KILL_WORKER} 200)
 set_tests_properties(proof_real_disk PROPERTIES SKIP_RETURN_CODE 77)

@@ -15,11 +15,12 @@ set_tests_properties(llmcp35_builds PROPERTIES TIMEOUT 300 LABELS "llmcp35;no-sa
 # A second decoder, on files with faults.
 add_executable(llmcp35_verdicts ${CMAKE_CURRENT_LIST_DIR}/llmcp35_verdicts.c)
 target_link_libraries(llmcp35_verdicts PRIVATE pawl_static)
+pawl_startable(llmcp35_verdicts PAWL_LLMCP35_VERDICTS)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/test-folders/llmcp35_oracle)
-add_test(NAME llmcp35_oracle COMMAND ${Python3_EXECUTABLE} tests/unit/llmcp35_oracle.py $<TARGET_FILE:llmcp35_verdicts> 2000
+add_test(NAME llmcp35_oracle COMMAND ${Python3_EXECUTABLE} tests/unit/llmcp35_oracle.py ${PAWL_LLMCP35_VERDICTS} 2000
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 add_test(NAME llmcp35_oracle_long
-         COMMAND ${Python3_EXECUTABLE} tests/unit/llmcp35_oracle.py $<TARGET_FILE:llmcp35_verdicts> 30000 36
+         COMMAND ${Python3_EXECUTABLE} tests/unit/llmcp35_oracle.py ${PAWL_LLMCP35_VERDICTS} 30000 36
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(llmcp35_oracle llmcp35_oracle_long PROPERTIES TIMEOUT 1200 LABELS llmcp35)
 set_tests_properties(llmcp35_oracle_long PROPERTIES LABELS "llmcp35;long")

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/kept.h"
+#include "unit/emulator.h"
 
 static void
 taken_and_touched(void **state)
@@ -53,6 +54,7 @@ static void
 not_in_a_child(void **state)
 {
     (void)state;
+    SKIP_UNDER_EMULATOR("gives a child the pages that it should not have");
     struct pawl_pages pages = PAWL_PAGES_INIT;
     int status = 0;
     assert_true(pawl_pages_take(&pages, 1));
