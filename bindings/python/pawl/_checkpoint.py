@@ -443,7 +443,7 @@ class Checkpoint:
         self._ckpt = ckpt
         self._info = info
         self.step: int = info["step"]
-        self.path = Path(info["path"])
+        self.path: Path = Path(info["path"])
         self.complete: bool = info["complete"]
         self.model: TensorDict = read_model(ckpt.model(), copy=copy)
         self.optimizer: OptimizerState | None = None
@@ -466,12 +466,12 @@ class Checkpoint:
                 "loss_scale": scale,
             }
         self.config_bytes: bytes | None = ckpt.file("config.json") if "config.json" in info["files"] else None
-        self.attachments = Attachments(ckpt, info["files"])
-        self.skipped = [
+        self.attachments: Attachments = Attachments(ckpt, info["files"])
+        self.skipped: list[Skipped] = [
             Skipped(self.path.parent / name, problems(listed)) for name, _, is_ok, listed, _, _, _ in report[0] if not is_ok and name != self.path.name
         ]
         self._own = [problem for name, _, _, listed, _, _, _ in report[0] if name == self.path.name for problem in problems(listed)]
-        self.ignored = [self.path.parent / name for name in report[1]["ignored"]]
+        self.ignored: list[Path] = [self.path.parent / name for name in report[1]["ignored"]]
 
     @property
     def config(self) -> Any | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import MutableSequence
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 from . import _pawl
 from ._errors import ArgumentError
@@ -74,7 +74,7 @@ class PCG32(_pawl.PCG32):
             return NotImplemented
         return self.state() == other.state() and self.spare == other.spare
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         state, inc = self.state()

@@ -64,7 +64,7 @@ class Run:
             raise ArgumentError(f"busy is {busy!r}, expected 'error' or 'wait'", code="argument")
         if snapshot not in ("copy", "borrow"):
             raise ArgumentError(f"snapshot is {snapshot!r}, expected 'copy' or 'borrow'", code="argument")
-        self.root = Path(os.fsdecode(root))
+        self.root: Path = Path(os.fsdecode(root))
         self._options = (
             check_keep(keep),
             check_keep(keep_every, "keep_every"),

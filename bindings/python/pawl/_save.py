@@ -202,7 +202,6 @@ class Save:
 
     def _tell(self, error: BaseException | None) -> None:
         self._error = error
-        self._released.set()
         self._over.set()
 
     def _run_callbacks(self) -> None:

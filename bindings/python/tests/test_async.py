@@ -133,16 +133,15 @@ def test_borrowed_arrays_live_until_they_are_released(gate):
     assert (found.model["a"] == np.arange(100_000)).all() and found.state["tokens_seen"] == 1
 
 
-def test_a_copied_save_is_released_when_the_call_returns(gate, monkeypatch):
-    """Whether or not the thread that follows it has run. Method: it does not begin."""
-    stop = gate("save/after-file")
+def test_what_holds_before_the_thread_that_follows_a_save_has_run(monkeypatch):
+    """Goal: a copy is released when the call returns; an end counts when it can be asked for. Method: the thread does not begin."""
     with pawl.Run("r") as run:
         begun = []
         monkeypatch.setattr(threading.Thread, "start", lambda self: begun.append(self))
         save = run.save_async(1, {"w": np.zeros(3)})
         assert save.released(0) and not save.done()
+        assert save._inner.wait(30_000) and save.stage() == "written" and not save.done()
         monkeypatch.undo()
-        stop.open()
         begun[0].start()
 
 
@@ -539,6 +538,13 @@ def test_exit_tells_an_error_that_nobody_asked_for(python, after):
     assert pawl.latest_checkpoint("r") is None
 
 
+def test_exit_calls_back_before_its_handlers(python):
+    """What a callback uses (a log, a connection) is still there: handlers of exit close it later."""
+    after = "atexit.register(lambda: print('closed', flush=True))"
+    done = python(LEAVING.format(before="", after=after, snapshot="copy", points="save/before-rename=sleep(200ms)"))
+    assert done.stdout == "durable 1\ndurable\nclosed\n"
+
+
 def test_exit_with_an_error_that_was_asked_for_is_quiet(python):
     done = python(LEAVING.format(before="", after="save.exception()", snapshot="copy", points="save/before-rename=error"))
     assert done.stderr == ""
@@ -677,7 +683,10 @@ def test_a_fork_does_not_disturb_the_save(python, leave):
 
 
 def test_await(gate):
+    problems = []
+
     async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
         stop = gate()
         with pawl.Run("r") as run:
             save = run.save_async(1, {"w": np.zeros(3)})
@@ -706,6 +715,7 @@ def test_await(gate):
                 await save
 
     asyncio.run(main())
+    assert not problems
 
 
 def test_await_raises_what_the_save_raised():
