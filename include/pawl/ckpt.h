@@ -15,9 +15,27 @@ extern "C" {
 struct pawl_ckpt;
 
 enum pawl_trust {
-    PAWL_TRUST_FULL = 0,     /* every byte is hashed */
-    PAWL_TRUST_SIZE_ONLY = 1 /* sizes only: for a filesystem that checks by itself */
+    PAWL_TRUST_FULL = 0,      /* every byte is hashed */
+    PAWL_TRUST_SIZE_ONLY = 1, /* sizes only: for a filesystem that checks by itself */
+    PAWL_TRUST_LAZY = 2       /* open at once, and verify each tensor when its bytes are first asked for: below */
 };
+
+/*
+ * With PAWL_TRUST_LAZY opening looks at the manifest, at names and sizes, at the headers, and at the small documents, which are hashed; no tensor is
+ * read. The newest step that is right so far is the one that is opened: damage of a tensor's bytes is found later, and nothing falls back to
+ * an older step by itself then.
+ *
+ * From such a checkpoint pawl_model_read, pawl_model_read_slice, pawl_model_map and pawl_convert verify before they hand out. With pawl.sums
+ * (pawl_run_options.write_sums) what is read is the MiB blocks that the wanted bytes are in; without, the tensor's whole file, which is hashed
+ * against the manifest. What was looked at once is not looked at again; several threads may ask at once, for the same tensor too. Damage is
+ * PAWL_CORRUPT ("hash"), with the file, the tensor, the bytes, what was expected and found, and a hint which step to open
+ * instead; every later call for these bytes gives it again, others go on. A file that was cut or changed after the opening is an error, never a SIGBUS.
+ *
+ * What was verified is what was read then. Who changes a file in place afterwards and puts its time back is not found out, and a pointer of
+ * pawl_model_map shows what the file has become.
+ *
+ * pawl_ckpt_file hashes what it gives, pawl_ckpt_restore every tensor file as it reads it: both as with PAWL_TRUST_FULL.
+ */
 
 struct pawl_ckpt_options {
     size_t size;
@@ -32,7 +50,7 @@ struct pawl_ckpt_options {
  * ret_report  may be NULL: skipped steps with all their reasons, newest first, before them LATEST when it is not usable; ignored ones.
  *
  * Returns PAWL_OK; PAWL_NOT_FOUND: no step directory at all; PAWL_NONE_COMPLETE: some, none complete, each named with its reasons;
- * PAWL_NO_FILE: no such root; a fault of the machine. Reads and hashes every listed file of the chosen step once.
+ * PAWL_NO_FILE: no such root; a fault of the machine. Reads and hashes every listed file of the chosen step once, unless trust says otherwise.
  */
 PAWL_API enum pawl_status pawl_ckpt_open_newest(struct pawl_str root, const struct pawl_ckpt_options *options,
                                                 struct pawl_ckpt **ret_ckpt, struct pawl_report **ret_report,
@@ -103,6 +121,17 @@ PAWL_API const struct pawl_str *pawl_ckpt_files(const struct pawl_ckpt *ckpt, si
 /* Bytes of one of them, read and checked now; the caller's: free with pawl_free. PAWL_NO_FILE when there is none of that name. */
 PAWL_API enum pawl_status pawl_ckpt_file(const struct pawl_ckpt *ckpt, struct pawl_str name, void **ret_data,
                                          size_t *ret_bytes, struct pawl_error *err);
+/*
+ * Verify all that a lazy checkpoint has not looked at yet, by all processors: tensors by pawl.sums, what that has no sums of by its hash. To look at every
+ * sha256 of the manifest use pawl_verify.
+ *
+ * ret_report  may be NULL: a verdict; every damaged file, and with pawl.sums every damaged tensor, is a problem.
+ *
+ * Returns PAWL_OK, at once for a checkpoint that was opened with PAWL_TRUST_FULL; PAWL_INCOMPLETE when something is damaged, the first of it in the
+ * message; PAWL_ARGUMENT for one that was opened by its sizes; a fault of the machine. Other threads may read meanwhile. Since 0.1.
+ */
+PAWL_API enum pawl_status pawl_ckpt_verify(struct pawl_ckpt *ckpt, struct pawl_report **ret_report,
+                                           struct pawl_error *err);
 /* Give back memory that the library handed over; NULL is fine. */
 PAWL_API void pawl_free(void *data);
 

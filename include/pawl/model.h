@@ -12,6 +12,9 @@
  * A file that is replaced by rename while open keeps its old contents; one that
  * is cut or changed in place is an error at the next read. No call into Pawl raises
  * SIGBUS; touching a pointer of pawl_model_map after the file was cut does.
+ *
+ * The models of a checkpoint that was opened with PAWL_TRUST_LAZY (pawl/ckpt.h) verify
+ * what they hand out before they do: PAWL_CORRUPT ("hash") for what is damaged.
  */
 #ifndef PAWL_MODEL_H
 #define PAWL_MODEL_H

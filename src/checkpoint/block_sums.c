@@ -149,7 +149,7 @@ pawl_sums_parse(struct pawl_arena *arena, struct pawl_sums *ret_sums, const void
                 struct pawl_error *err)
 {
     struct pawl_cursor in = pawl_cursor_make(bytes, n);
-    uint64_t n_files;
+    uint64_t n_files = 0;
     enum pawl_status st = read_head(&in, n, &n_files, err);
     if (st == PAWL_OK)
         st = check_own_sum(&in, bytes, n, err);

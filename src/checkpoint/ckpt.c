@@ -7,6 +7,7 @@
 #include "checkpoint/reading.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/run.h"
+#include "checkpoint/step_content.h"
 #include "model/model.h"
 
 void
@@ -26,10 +27,12 @@ take_options(const struct pawl_ckpt_options *options, struct pawl_find_request *
         st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_ckpt_options", err);
     if (st != PAWL_OK)
         return st;
-    if (known.trust != PAWL_TRUST_FULL && known.trust != PAWL_TRUST_SIZE_ONLY)
+    if (known.trust != PAWL_TRUST_FULL && known.trust != PAWL_TRUST_SIZE_ONLY && known.trust != PAWL_TRUST_LAZY)
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "%d is no trust", (int)known.trust);
     *ret_request = (struct pawl_find_request){
-        .options = { .trust = known.trust, .weights_only = known.weights_only != 0 },
+        .options = { .trust = known.trust,
+                     .weights_only = known.weights_only != 0,
+                     .defer_hash = known.trust == PAWL_TRUST_LAZY },
     };
     return PAWL_OK;
 }
@@ -59,6 +62,8 @@ ckpt_new(struct pawl_step *step, bool weights_only, struct pawl_ckpt **ret_ckpt,
     enum pawl_status st = pawl_model_share(&ckpt->step.model, PAWL_KIND_CHECKPOINT, NULL, NULL, &ckpt->model, err);
     if (st == PAWL_OK && ckpt->step.has_optimizer)
         st = pawl_model_share(&ckpt->step.optimizer, PAWL_KIND_CHECKPOINT, NULL, NULL, &ckpt->optimizer, err);
+    if (st == PAWL_OK && ckpt->step.trust == PAWL_TRUST_LAZY)
+        st = pawl_step_guard_new(&ckpt->step, ckpt->model, ckpt->optimizer, &ckpt->guard, err);
     const struct pawl_manifest *manifest = &ckpt->step.manifest;
     if (st == PAWL_OK) {
         ckpt->files = calloc(manifest->n, sizeof *ckpt->files);
@@ -86,6 +91,7 @@ pawl_ckpt_close(struct pawl_ckpt *ckpt)
         return;
     pawl_model_close(ckpt->model);
     pawl_model_close(ckpt->optimizer);
+    pawl_step_guard_free(ckpt->guard);
     free(ckpt->files);
     pawl_step_release(&ckpt->step);
     (void)pthread_mutex_destroy(&ckpt->lock);
@@ -364,6 +370,75 @@ pawl_ckpt_file(const struct pawl_ckpt *ckpt, struct pawl_str name, void **ret_da
     return PAWL_OK;
 }
 
+/* ---- the rest of a lazy one ---- */
+
+/* Attachments and what else was left; not of a checkpoint that was opened for its weights. */
+static enum pawl_status
+verify_others(struct pawl_ckpt *ckpt, struct pawl_report *report, struct pawl_error *err)
+{
+    const struct pawl_manifest *manifest = &ckpt->step.manifest;
+    for (size_t i = 0; i < manifest->n && !ckpt->weights_only; i++) {
+        const struct pawl_receipt *row = &manifest->files[i];
+        if (pawl_name_is_tensor_file(row->name) || ckpt->step.files[i].state != PAWL_STEP_FILE_THERE)
+            continue;
+        enum pawl_status st = pawl_step_hash_listed(&ckpt->step, row, report, err);
+        if (st != PAWL_OK)
+            return st;
+        pawl_report_count(report, 1, row->bytes);
+    }
+    return PAWL_OK;
+}
+
+/* With the checkpoint's lock, and a verdict open. */
+static enum pawl_status
+verify_rest(struct pawl_ckpt *ckpt, struct pawl_report *report, struct pawl_error *err)
+{
+    enum pawl_status st = ckpt->guard == NULL ? PAWL_OK : pawl_step_guard_verify(ckpt->guard, report, err);
+    if (st == PAWL_OK)
+        st = verify_others(ckpt, report, err);
+    pawl_report_end_verdict(report);
+    if (st == PAWL_OK && !pawl_report_ok(report))
+        st = pawl_fail_memory(err, sizeof(struct pawl_problem));
+    if (st != PAWL_OK || pawl_report_problem_count(report) == 0)
+        return st;
+    size_t n;
+    const struct pawl_verdict *verdict = pawl_report_verdicts(report, &n);
+    const struct pawl_problem *first = &verdict[n - 1].problems[0];
+    st = pawl_fail_at(err, PAWL_INCOMPLETE, first->code, first->offset, "%s is damaged: '%s': %s",
+                      PAWL_SHOW(ckpt->step.name), PAWL_SHOW(first->file), first->message);
+    pawl_error_path(err, pawl_str_z(ckpt->step.dir.path));
+    return st;
+}
+
+enum pawl_status
+pawl_ckpt_verify(struct pawl_ckpt *ckpt, struct pawl_report **ret_report, struct pawl_error *err)
+{
+    struct pawl_error own = PAWL_ERROR_INIT;
+    enum pawl_status st;
+    struct pawl_report *report = pawl_report_new();
+    if (ret_report != NULL)
+        *ret_report = report;
+    if (report == NULL)
+        return pawl_fail_memory(err, 1);
+    if (ckpt == NULL) {
+        st = pawl_fail(&own, PAWL_ARGUMENT, "argument", "no checkpoint was given");
+    } else if (ckpt->step.trust == PAWL_TRUST_SIZE_ONLY) {
+        st = pawl_fail(&own, PAWL_ARGUMENT, "argument",
+                       "%s was opened by its sizes: open it with PAWL_TRUST_LAZY to verify it later",
+                       PAWL_SHOW(ckpt->step.name));
+    } else {
+        (void)pthread_mutex_lock(&ckpt->lock);
+        pawl_report_begin_verdict(report, ckpt->step.name, PAWL_KIND_CHECKPOINT);
+        st = verify_rest(ckpt, report, &own);
+        (void)pthread_mutex_unlock(&ckpt->lock);
+    }
+    if (ret_report == NULL)
+        pawl_report_free(report);
+    if (st != PAWL_OK && err != NULL)
+        *err = own;
+    return st;
+}
+
 /* ---- restoring ---- */
 
 enum pawl_status
@@ -507,7 +582,7 @@ enum pawl_status
 pawl_ckpt_list_os(const struct pawl_os *os, struct pawl_str root, enum pawl_trust trust,
                   struct pawl_report **ret_report, char ret_latest[32], struct pawl_error *err)
 {
-    const struct pawl_step_options options = { .trust = trust };
+    const struct pawl_step_options options = { .trust = trust, .defer_hash = trust == PAWL_TRUST_LAZY };
     struct pawl_dir dir = PAWL_DIR_INIT;
     char *path = NULL;
     struct pawl_report *report = pawl_report_new();

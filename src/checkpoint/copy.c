@@ -294,6 +294,8 @@ out:
     if (st != PAWL_OK && is_source && pawl_step_is_content_fault(st)) {
         pawl_report_begin_verdict(copy->report, copy->source->name, PAWL_KIND_CHECKPOINT);
         pawl_report_problem_error(copy->report, NULL, row->name, &own);
+        if (strcmp(own.code, "hash") == 0)
+            pawl_step_tell_damage(copy->source, row, copy->report);
         pawl_report_end_verdict(copy->report);
         st = pawl_context(&own, PAWL_INCOMPLETE, "%s is not complete: %s", PAWL_SHOW(copy->source->name),
                           PAWL_SHOW(row->name));

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include "checkpoint/blocks.h"
 #include "checkpoint/hashing.h"
 #include "checkpoint/names.h"
 #include "checkpoint/step_content.h"
@@ -24,6 +25,7 @@ pawl_step_release(struct pawl_step *step)
     pawl_set_release(&step->model);
     pawl_set_release(&step->optimizer);
     pawl_buffer_release(&step->stream_text);
+    pawl_buffer_release(&step->sums_text);
     pawl_dir_release(&step->dir);
     pawl_arena_release(&step->arena);
     *step = (struct pawl_step){ .number = -1 };
@@ -137,7 +139,7 @@ pawl_step_read_file(const struct pawl_step *step, const struct pawl_receipt *row
     enum pawl_status st = open_listed(step, row, &file, &own);
     if (st == PAWL_OK)
         st = pawl_file_read_all(&file, bytes_max, ret_bytes, &own);
-    if (st == PAWL_OK && step->trust == PAWL_TRUST_FULL) {
+    if (st == PAWL_OK && step->trust != PAWL_TRUST_SIZE_ONLY) {
         st = pawl_sha256_of(ret_bytes->data, ret_bytes->len, digest, &own);
         if (st == PAWL_OK)
             st = pawl_step_check_digest(row, digest, &own);
@@ -150,6 +152,32 @@ pawl_step_read_file(const struct pawl_step *step, const struct pawl_receipt *row
             *err = own;
     }
     return st;
+}
+
+void
+pawl_step_tell_damage(const struct pawl_step *step, const struct pawl_receipt *row, struct pawl_report *report)
+{
+    static const struct pawl_set_options options = { .index_inside_only = true };
+    const struct pawl_sums_file *sums = pawl_sums_find(&step->sums, row->name);
+    struct pawl_set set = PAWL_SET_INIT;
+    struct pawl_file file = PAWL_FILE_INIT;
+    struct pawl_blocks blocks = { .file = NULL };
+    struct pawl_bad_block bad;
+    size_t n_bad;
+    char *name = sums == NULL ? NULL : pawl_str_dup(row->name);
+    if (name == NULL)
+        return;
+    /* That the file is damaged is told already: what can't be found out here is not. */
+    bool is_set = pawl_set_open_file(&set, &step->dir, name, &options, NULL) == PAWL_OK;
+    bool is_open = is_set || pawl_file_open_in(&file, &step->dir, name, 0, NULL) == PAWL_OK;
+    const struct pawl_file *at = is_set ? &set.files[0].file : &file;
+    if (is_open && at->bytes == sums->bytes && pawl_blocks_init(&blocks, at, sums, NULL) == PAWL_OK &&
+        pawl_blocks_check(&blocks, 0, sums->bytes, &bad, &n_bad, NULL) == PAWL_OK)
+        pawl_blocks_tell(&blocks, is_set ? &set.files[0] : NULL, report);
+    pawl_blocks_release(&blocks);
+    pawl_set_release(&set);
+    pawl_file_release(&file);
+    free(name);
 }
 
 /* What a reading of a listed file came to: its state, and a problem when it is wrong. A fault of the machine is returned. */
@@ -170,6 +198,8 @@ settle(struct pawl_step *step, const struct pawl_receipt *row, enum pawl_status 
     }
     file->state = PAWL_STEP_FILE_WRONG;
     pawl_report_problem_error(report, NULL, row->name, own);
+    if (strcmp(own->code, "hash") == 0)
+        pawl_step_tell_damage(step, row, report);
     return PAWL_OK;
 }
 
@@ -184,7 +214,7 @@ pawl_step_hash_listed(struct pawl_step *step, const struct pawl_receipt *row, st
 
     if (step->files[row - step->manifest.files].state != PAWL_STEP_FILE_THERE)
         return PAWL_OK;
-    if (step->trust != PAWL_TRUST_FULL)
+    if (step->trust == PAWL_TRUST_SIZE_ONLY)
         return settle(step, row, PAWL_OK, report, &own, err);
     enum pawl_status st = open_listed(step, row, &file, &own);
     if (st == PAWL_OK)
@@ -241,7 +271,7 @@ begin_set_hash(struct pawl_step *step, const struct pawl_set_file *file, struct 
     if (file->file.bytes != to->row->bytes)
         to->status = pawl_fail(&to->error, PAWL_TRUNCATED, "size", "expected %" PRIu64 " bytes, found %" PRIu64,
                                to->row->bytes, file->file.bytes);
-    else if (step->trust != PAWL_TRUST_FULL)
+    else if (step->trust == PAWL_TRUST_SIZE_ONLY)
         return;
     else if (step->files[to->row - step->manifest.files].ahead == file->file.handle)
         to->status =
@@ -640,10 +670,11 @@ examine_contents(struct pawl_step *step, const struct pawl_step_options *options
     enum pawl_status st = check_entries(step, report, err);
     if (st == PAWL_OK)
         st = pawl_step_check_content(step, options, report, err);
-    if (st == PAWL_OK && !options->weights_only)
+    bool is_lazy = options->trust == PAWL_TRUST_LAZY;
+    if (st == PAWL_OK && !options->weights_only && !is_lazy)
         st = hash_others(step, report, err);
     /* A step that is passed over is to be reported with all its reasons: what was left to the reader is hashed after all. */
-    if (st == PAWL_OK && options->defer_hash && pawl_report_problem_count(report) != 0) {
+    if (st == PAWL_OK && options->defer_hash && !is_lazy && pawl_report_problem_count(report) != 0) {
         for (size_t i = 0; i < step->manifest.n && st == PAWL_OK; i++)
             st = pawl_step_hash_listed(step, &step->manifest.files[i], report, err);
     }

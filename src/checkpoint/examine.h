@@ -9,6 +9,7 @@
 #define PAWL_CHECKPOINT_EXAMINE_H
 
 #include "base/report.h"
+#include "checkpoint/block_sums.h"
 #include "checkpoint/documents.h"
 #include "model/set.h"
 #include "os/file.h"
@@ -17,7 +18,8 @@ struct pawl_step_options {
     enum pawl_trust trust;
     enum pawl_profile profile;
     /* Tensor files are not hashed here: the caller does that as it reads them, with pawl_step_check_hash. Where such a file has another
-     * fault it is hashed all the same, to tell a damaged file from one that was written wrongly. */
+     * fault it is hashed all the same, to tell a damaged file from one that was written wrongly. With PAWL_TRUST_LAZY it must be set:
+     * then neither attachments are hashed, nor a step that is passed over. */
     bool defer_hash;
     /* Only what the weights need is hashed and opened; of other files than documents, the size alone is looked at. */
     bool weights_only;
@@ -58,6 +60,8 @@ struct pawl_step {
     struct pawl_extra_document extra;     /* empty without the file */
     struct pawl_metrics_document metrics; /* empty without the file, and when it is malformed */
     struct pawl_buffer stream_text;       /* pawl.stream.json; empty without the file */
+    struct pawl_buffer sums_text;         /* pawl.sums; empty without the file */
+    struct pawl_sums sums;                /* what is in it, when it agrees with the manifest; else no files */
 
     bool has_model, has_optimizer; /* one whole form, valid */
     struct pawl_set model, optimizer;
@@ -97,6 +101,9 @@ enum pawl_status pawl_step_read_file(const struct pawl_step *step, const struct 
 /* Compare a digest with the row's: PAWL_CORRUPT, "hash". */
 enum pawl_status pawl_step_check_digest(const struct pawl_receipt *row, const unsigned char digest[32],
                                         struct pawl_error *err);
+
+/* A tensor file's sha256 is wrong: add to the open verdict which of its tensors are damaged, as far as the step has sums to tell. */
+void pawl_step_tell_damage(const struct pawl_step *step, const struct pawl_receipt *row, struct pawl_report *report);
 
 /* Hash the tensor files of a set that have not been hashed yet; each that is wrong is a problem of the open verdict. *ret_all_right tells. */
 enum pawl_status pawl_step_hash_set(struct pawl_step *step, const struct pawl_set *set, struct pawl_report *report,

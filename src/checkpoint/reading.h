@@ -3,7 +3,7 @@
 #define PAWL_CHECKPOINT_READING_H
 
 #include <pthread.h>
-#include "checkpoint/examine.h"
+#include "checkpoint/guard.h"
 #include "pawl/ckpt.h"
 
 struct pawl_ckpt {
@@ -13,7 +13,8 @@ struct pawl_ckpt {
     struct pawl_model *optimizer; /* NULL: not opened */
     struct pawl_str *files;       /* what pawl_ckpt_files gives */
     size_t n_files;
-    pthread_mutex_t lock; /* one restore at a time: it keeps what it learns about the files */
+    struct pawl_step_guard *guard; /* of a lazy checkpoint, else NULL */
+    pthread_mutex_t lock;          /* one restore at a time: it keeps what it learns about the files */
 };
 
 /* Cut a path into the directory to open and the last name; false for a path without one ("/", ".", "a/.."). `path` is changed. */

@@ -430,7 +430,7 @@ read_file(const struct pawl_restore *r, const struct plan *plan, size_t file, st
     unsigned char digest[32];
     enum pawl_status st = PAWL_OK;
 
-    if (r->step->trust == PAWL_TRUST_FULL) {
+    if (r->step->trust != PAWL_TRUST_SIZE_ONLY) {
         st = pawl_sha256_new(&reader.hash, err);
         if (st != PAWL_OK)
             return st;
@@ -511,6 +511,8 @@ judge_readings(struct pawl_restore *r, const struct readings *readings)
         file->state = PAWL_STEP_FILE_WRONG;
         const char *code = reading->status == PAWL_TRUNCATED ? "size" : reading->status == PAWL_IO ? "io" : "hash";
         pawl_report_problem_error(r->report, code, row->name, &reading->error);
+        if (strcmp(code, "hash") == 0)
+            pawl_step_tell_damage(r->step, row, r->report);
         if (r->err != NULL)
             *r->err = reading->error;
         pawl_error_code(r->err, code);

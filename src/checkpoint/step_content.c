@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "checkpoint/blocks.h"
 #include "checkpoint/names.h"
 #include "formats/json/json.h"
 #include "model/index.h"
@@ -195,6 +196,92 @@ check_other_documents(const struct content *c)
     return st;
 }
 
+/* ---- checksums ---- */
+
+/* Do the sums speak of just the tensor files that are listed? */
+static enum pawl_status
+check_sums_agree(const struct pawl_manifest *manifest, const struct pawl_sums *sums, struct pawl_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < manifest->n; i++) {
+        const struct pawl_receipt *row = &manifest->files[i];
+        if (!pawl_name_is_tensor_file(row->name))
+            continue;
+        const struct pawl_sums_file *file = pawl_sums_find(sums, row->name);
+        n++;
+        if (file == NULL)
+            return pawl_fail(err, PAWL_CORRUPT, "content", "it has no sums of '%s', which is listed",
+                             PAWL_SHOW(row->name));
+        if (file->bytes != row->bytes)
+            return pawl_fail(err, PAWL_CORRUPT, "content",
+                             "it has sums of '%s' with %" PRIu64 " bytes, listed are %" PRIu64, PAWL_SHOW(row->name),
+                             file->bytes, row->bytes);
+    }
+    for (size_t i = 0; i < sums->n && n != sums->n; i++)
+        if (pawl_manifest_find(manifest, sums->files[i].name) == NULL)
+            return pawl_fail(err, PAWL_CORRUPT, "content", "it has sums of '%s', which is not listed",
+                             PAWL_SHOW(sums->files[i].name));
+    return PAWL_OK;
+}
+
+static enum pawl_status
+check_sums(const struct content *c)
+{
+    struct pawl_step *step = c->step;
+    struct pawl_error own = PAWL_ERROR_INIT;
+    struct pawl_sums sums = { NULL, 0 };
+    const struct pawl_receipt *row;
+    bool is_read;
+
+    enum pawl_status st = read_document(c, PAWL_SUMS, &step->sums_text, &row, &is_read);
+    if (st != PAWL_OK || !is_read)
+        return st;
+    st = pawl_sums_parse(&step->arena, &sums, step->sums_text.data, step->sums_text.len, &own);
+    if (st == PAWL_UNSUPPORTED) {
+        pawl_report_warning(c->report, "content", row->name, "the sums are not used: %s", own.message);
+        return PAWL_OK;
+    }
+    if (st == PAWL_OK)
+        st = check_sums_agree(&step->manifest, &sums, &own);
+    if (st == PAWL_OK)
+        step->sums = sums;
+    return parsed(c, row, st, &own);
+}
+
+/*
+ * Who opens lazily gets names and shapes at once: where there are sums, they are held against those of the headers. What such a sum says against a
+ * file is believed when the file's sha256 says so too; else the sums are to blame.
+ */
+static enum pawl_status
+check_headers(const struct content *c, const struct pawl_set *set, bool *ret_all_right)
+{
+    for (size_t i = 0; i < set->n_files; i++) {
+        const struct pawl_set_file *file = &set->files[i];
+        const struct pawl_sums_file *sums = pawl_sums_find(&c->step->sums, file->name);
+        struct pawl_error own = PAWL_ERROR_INIT;
+        bool is_right;
+        if (sums == NULL || c->step->trust != PAWL_TRUST_LAZY)
+            continue;
+        uint64_t found = pawl_blocks_header_sum(file);
+        if (sums->header_bytes == file->header.data_begin && sums->header_sum == found)
+            continue;
+        *ret_all_right = false;
+        enum pawl_status st = make_sure(c, pawl_step_row(c->step, file->name), &is_right);
+        if (st != PAWL_OK)
+            return st;
+        if (!is_right)
+            continue;
+        (void)pawl_fail(&own, PAWL_CORRUPT, "content",
+                        "'%s' has a header of %" PRIu64 " bytes and the xxh64 %016" PRIx64 ", the sums say %" PRIu64
+                        " and %016" PRIx64,
+                        PAWL_SHOW(file->name), file->header.data_begin, found, sums->header_bytes, sums->header_sum);
+        st = content_fault(c, pawl_step_row(c->step, PAWL_STR(PAWL_SUMS)), &own);
+        if (st != PAWL_OK)
+            return st;
+    }
+    return PAWL_OK;
+}
+
 /* ---- which tensor files are listed ---- */
 
 static struct form
@@ -324,10 +411,13 @@ check_file(const struct content *c, const struct pawl_receipt *row, struct pawl_
     }
     if (st != PAWL_OK)
         return parsed(c, row, st, &own);
-    if (!c->options->defer_hash || ret_set == NULL)
+    bool is_lazy = c->step->trust == PAWL_TRUST_LAZY;
+    if (!c->options->defer_hash || (ret_set == NULL && !is_lazy))
         st = pawl_step_hash_set(c->step, &set, c->report, &all_right, c->err);
     else
         all_right = set.files[0].file.bytes == row->bytes;
+    if (st == PAWL_OK && is_lazy)
+        st = check_headers(c, &set, &all_right);
     if (st == PAWL_OK && all_right && ret_set != NULL) {
         *ret_set = set;
         *ret_is_open = true;
@@ -484,6 +574,8 @@ check_index(const struct content *c, const struct form *form, struct pawl_set *r
         st = check_members(c, form, &set, &are_ours);
         if (st == PAWL_OK && are_ours && !c->options->defer_hash)
             st = pawl_step_hash_set(c->step, &set, c->report, &all_right, c->err);
+        if (st == PAWL_OK && are_ours)
+            st = check_headers(c, &set, &all_right);
     } else if (pawl_step_is_content_fault(st)) {
         /* One of them can't be read: which one its hash tells, or else the index is to blame. */
         size_t before = pawl_report_problem_count(c->report);
@@ -687,6 +779,8 @@ pawl_step_check_content(struct pawl_step *step, const struct pawl_step_options *
         st = check_extra_state(&c);
     if (st == PAWL_OK)
         st = check_other_documents(&c);
+    if (st == PAWL_OK)
+        st = check_sums(&c);
     if (st == PAWL_OK)
         open_early(&c, (const struct form *const[]){ &model, &optimizer });
     if (st == PAWL_OK)

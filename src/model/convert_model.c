@@ -198,6 +198,9 @@ pawl_convert_os(const struct pawl_os *os, const struct pawl_model *model, struct
     st = make_account(&c, c.options.is_directory ? PAWL_NO_STR : single_name, &made, err);
     if (st != PAWL_OK || c.options.dry_run)
         goto out;
+    st = pawl_model_guard_all(model, err); /* nothing of what nobody has looked at becomes a file that looks right */
+    if (st != PAWL_OK)
+        goto out;
     if (c.options.sink != NULL)
         st = write_sink(&c, err);
     else if (c.options.is_directory)

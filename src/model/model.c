@@ -138,6 +138,22 @@ file_of(const struct pawl_model *model, const struct pawl_tensor_info *tensor, s
 }
 
 static enum pawl_status
+ask_guard(const struct pawl_model *model, size_t file, uint64_t begin, uint64_t end, struct pawl_error *err)
+{
+    const struct pawl_guard *guard = &model->guard;
+    return guard->check == NULL || begin == end ? PAWL_OK : guard->check(guard->context, file, begin, end, err);
+}
+
+enum pawl_status
+pawl_model_guard_all(const struct pawl_model *model, struct pawl_error *err)
+{
+    enum pawl_status st = PAWL_OK;
+    for (size_t i = 0; i < model->set->n_files && st == PAWL_OK; i++)
+        st = ask_guard(model, i, 0, model->files[i].bytes, err);
+    return st;
+}
+
+static enum pawl_status
 with_tensor(const struct pawl_tensor_info *tensor, enum pawl_status st, struct pawl_error *err)
 {
     if (st == PAWL_OK)
@@ -185,10 +201,23 @@ pawl_model_read(const struct pawl_model *model, const struct pawl_tensor_info *t
                                           PAWL_OVERFLOW_FORMAT };
     enum pawl_status st = check_read(tensor, own_bytes, dtype, data, bytes, err);
     if (st == PAWL_OK)
+        st = ask_guard(model, tensor->file, reading.begin, reading.begin + own_bytes, err);
+    if (st == PAWL_OK)
         st = pawl_read_whole(&reading, own_bytes, data, err);
     if (st == PAWL_OK) /* what was read is of the file that was opened, and of all of it */
         st = pawl_file_check_unchanged(&file->file, err);
     return with_tensor(tensor, st, err);
+}
+
+/* Where the highest run ends, in bytes of the tensor. */
+static uint64_t
+selection_end(const struct pawl_selection *selection, enum pawl_dtype dtype)
+{
+    unsigned bits = pawl_dtype_bits(dtype);
+    uint64_t end = selection->base + selection->run / 8 * bits + selection->run % 8 * bits / 8;
+    for (size_t i = 0; i < selection->n; i++)
+        end += (selection->levels[i].count - 1) * selection->levels[i].step;
+    return end;
 }
 
 enum pawl_status
@@ -206,6 +235,9 @@ pawl_model_read_slice(const struct pawl_model *model, const struct pawl_tensor_i
     const struct pawl_reading reading = { &file->file, file->header.data_begin + tensor->begin, tensor->dtype, dtype,
                                           overflow };
     st = check_read(tensor, selection.bytes, dtype, data, bytes, err);
+    if (st == PAWL_OK && selection.elements != 0)
+        st = ask_guard(model, tensor->file, reading.begin + selection.base,
+                       reading.begin + selection_end(&selection, tensor->dtype), err);
     if (st == PAWL_OK)
         st = pawl_read_selection(&reading, &selection, data, err);
     if (st == PAWL_OK)
@@ -224,7 +256,10 @@ pawl_model_map(const struct pawl_model *model, const struct pawl_tensor_info *te
     const struct pawl_set_file *file = file_of(model, tensor, err);
     if (file == NULL)
         return PAWL_ARGUMENT;
-    enum pawl_status st = pawl_file_check_unchanged(&file->file, err);
+    uint64_t begin = file->header.data_begin + tensor->begin;
+    enum pawl_status st = ask_guard(model, tensor->file, begin, file->header.data_begin + tensor->end, err);
+    if (st == PAWL_OK) /* and what it looked at is of the file that was opened */
+        st = pawl_file_check_unchanged(&file->file, err);
     if (st != PAWL_OK)
         return with_tensor(tensor, st, err);
 
@@ -239,7 +274,7 @@ pawl_model_map(const struct pawl_model *model, const struct pawl_tensor_info *te
     if (st != PAWL_OK)
         return with_tensor(tensor, st, err);
 
-    const unsigned char *at = data + file->header.data_begin + tensor->begin;
+    const unsigned char *at = data + begin;
     unsigned bits = pawl_dtype_bits(tensor->dtype);
     size_t unit = tensor->dtype == PAWL_C64 ? 4 : bits % 8 != 0 ? 1 : bits / 8;
     *ret_data = at;

@@ -5,6 +5,15 @@
 #include <pthread.h>
 #include "model/set.h"
 
+/*
+ * Whom to ask before bytes of a set's files are handed out: those from `begin` to the byte before `end` of file `file`, offsets in the file. Any status
+ * but PAWL_OK is the answer of the call that wanted them. Asked by several threads at once.
+ */
+struct pawl_guard {
+    enum pawl_status (*check)(void *context, size_t file, uint64_t begin, uint64_t end, struct pawl_error *err);
+    void *context;
+};
+
 struct pawl_model {
     enum pawl_kind kind;
     struct pawl_set own; /* empty when the set belongs to another */
@@ -14,6 +23,7 @@ struct pawl_model {
     struct pawl_map *maps; /* one for each file, made when it is first asked for */
     void *owner;           /* what the set belongs to, and how to let it go; NULL: nothing */
     void (*close_owner)(void *owner);
+    struct pawl_guard guard; /* check NULL: nobody is asked */
 };
 
 /* A model over a set, which is taken over when the call succeeds. */
@@ -23,6 +33,9 @@ enum pawl_status pawl_model_adopt(struct pawl_set *set, enum pawl_kind kind, str
 enum pawl_status pawl_model_share(const struct pawl_set *set, enum pawl_kind kind, void *owner,
                                   void (*close_owner)(void *owner), struct pawl_model **ret_model,
                                   struct pawl_error *err);
+
+/* Ask the guard for all bytes of all files: for who reads them without pawl_model_read. */
+enum pawl_status pawl_model_guard_all(const struct pawl_model *model, struct pawl_error *err);
 
 /*
  * Open a safetensors file, an index, or a directory that holds one index, a model.safetensors, or a single *.safetensors.

@@ -7,7 +7,7 @@ function(pawl_cli_test name script)
     set_tests_properties(cli_${name} PROPERTIES TIMEOUT 120 LABELS cli)
 endfunction()
 
-foreach(cases usage look verify ckpt care tokens train llmcp35 hostile)
+foreach(cases usage look verify ckpt care block-sums tokens train llmcp35 hostile)
     pawl_cli_test(${cases} run_cases.py ${PROJECT_SOURCE_DIR}/tests/cli/cases/${cases}.cases)
 endforeach()
 foreach(optimizer adamw sgd momentum)

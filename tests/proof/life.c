@@ -83,7 +83,8 @@ static enum pawl_status
 save(const struct act *act, const struct use *use, const struct pawl_os *os, struct life *life, struct pawl_error *err)
 {
     struct pawl_run *run = NULL;
-    const struct pawl_run_options options = PAWL_RUN_OPTIONS(.keep = use->keep, .max_file_bytes = use->max_file_bytes);
+    const struct pawl_run_options options =
+        PAWL_RUN_OPTIONS(.keep = use->keep, .max_file_bytes = use->max_file_bytes, .write_sums = use->with_sums);
     enum pawl_status st = pawl_run_open_os(os, pawl_str_z(use->root), &options, &run, err);
     if (st != PAWL_OK)
         return st;

@@ -39,6 +39,7 @@ struct use {
     const char *copy_from, *copy_to; /* for ACT_COPY */
     int64_t keep;
     uint64_t max_file_bytes;
+    bool with_sums;
 };
 
 /* One process: opens the root, acts, closes. PAWL_OK when it was done and reported so. */

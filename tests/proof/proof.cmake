@@ -7,7 +7,7 @@ target_link_libraries(pawl_proof PUBLIC pawl_sim pawl_static OpenSSL::Crypto)
 
 add_executable(test_crash_states ${proof}/test_crash_states.c)
 target_link_libraries(test_crash_states PRIVATE pawl_proof)
-foreach(story first retention keep-1 exchange prev prev-alone prune several-files pins repair copy)
+foreach(story first retention keep-1 exchange prev prev-alone prune several-files sums pins repair copy)
     add_test(NAME proof_crash_${story} COMMAND test_crash_states ${story})
     set_tests_properties(proof_crash_${story} PROPERTIES TIMEOUT 300 LABELS proof)
     add_test(NAME proof_crash_${story}_long COMMAND test_crash_states ${story} long)

@@ -97,7 +97,8 @@ every_allocation_fails(void **state)
         remove_root();
         toy_init(&toy, 1);
         const struct pawl_run_options options =
-            PAWL_RUN_OPTIONS(.keep = 2, .snapshot = way == 0 ? PAWL_SNAPSHOT_COPY : PAWL_SNAPSHOT_BORROW);
+            PAWL_RUN_OPTIONS(.keep = 2, .write_sums = 1,
+                             .snapshot = way == 0 ? PAWL_SNAPSHOT_COPY : PAWL_SNAPSHOT_BORROW);
         for (long nth = 0; was_met; nth++) {
             struct pawl_error err = PAWL_ERROR_INIT;
             struct pawl_save *save = NULL;

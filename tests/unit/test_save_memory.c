@@ -195,8 +195,8 @@ saving_runs_out_of_memory(void **unused)
         save_step(run, &toy, 1, 1);
         save_step(run, &toy, 2, 2);
         close_run(run);
-        run =
-            open_run(quick_os(), PAWL_RUN_OPTIONS(.keep = 1, .max_file_bytes = 30, .warning = hear, .context = &heard));
+        run = open_run(quick_os(), PAWL_RUN_OPTIONS(.keep = 1, .write_sums = 1, .max_file_bytes = 30, .warning = hear,
+                                                    .context = &heard));
         toy_set(&toy, 3);
         fail_at(n);
         enum pawl_status st = pawl_run_save(run, toy.state, 2, NULL, &err);
