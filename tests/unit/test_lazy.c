@@ -507,9 +507,11 @@ sums_of_other_files_are_wrong_in_content(void **state)
             char path[64];
             size_t bytes = 0;
             (void)snprintf(path, sizeof path, STEP_2 "/%.*s", PAWL_ARG(files[i].name));
-            assert_non_null(simdisk_get(disk, path, &bytes));
+            const unsigned char *data = simdisk_get(disk, path, &bytes);
+            assert_non_null(data);
             files[i].bytes = bytes;
-            files[i].header_bytes = 8;
+            files[i].header_bytes = header_bytes(disk, path);
+            files[i].header_sum = pawl_xxh64(data, (size_t)files[i].header_bytes, 0);
         }
         /* one too many; then one too few */
         assert_int_equal(pawl_sums_lay_out(files + 2 * first, 3 - 2 * first, &out, NULL), PAWL_OK);
