@@ -16,7 +16,9 @@
 struct item {
     const unsigned char *data;
     size_t bytes;
-    int slot; /* -1: lent */
+    int slot;                    /* -1: lent */
+    void (*done)(void *context); /* NULL: nobody waits for it */
+    void *done_context;
 };
 
 struct pawl_lane {
@@ -61,9 +63,11 @@ retire(struct pawl_lane *lane)
 {
     uint64_t done = lane->written < lane->tapped ? lane->written : lane->tapped;
     for (; lane->retired < done; lane->retired++) {
-        int slot = lane->items[lane->retired % QUEUE].slot;
-        if (slot >= 0)
-            lane->is_free[slot] = true;
+        const struct item *item = &lane->items[lane->retired % QUEUE];
+        if (item->slot >= 0)
+            lane->is_free[item->slot] = true;
+        if (item->done != NULL)
+            item->done(item->done_context);
     }
     (void)pthread_cond_signal(&lane->moved);
 }
@@ -323,7 +327,7 @@ submit_slot(struct pawl_lane *lane, struct pawl_error *err)
 {
     if (lane->filling < 0 || lane->filled == 0)
         return PAWL_OK;
-    const struct item item = { lane->slots[lane->filling], lane->filled, lane->filling };
+    const struct item item = { lane->slots[lane->filling], lane->filled, lane->filling, NULL, NULL };
     lane->filling = -1;
     lane->filled = 0;
     return submit(lane, item, err);
@@ -364,8 +368,19 @@ pawl_lane_filled(struct pawl_lane *lane, size_t bytes, struct pawl_error *err)
 enum pawl_status
 pawl_lane_lend(struct pawl_lane *lane, const void *data, size_t bytes, struct pawl_error *err)
 {
+    return pawl_lane_lend_until(lane, data, bytes, NULL, NULL, err);
+}
+
+enum pawl_status
+pawl_lane_lend_until(struct pawl_lane *lane, const void *data, size_t bytes, void (*done)(void *context), void *context,
+                     struct pawl_error *err)
+{
     enum pawl_status st = submit_slot(lane, err);
-    return st != PAWL_OK || bytes == 0 ? st : submit(lane, (struct item){ data, bytes, -1 }, err);
+    if (st != PAWL_OK || bytes != 0)
+        return st != PAWL_OK ? st : submit(lane, (struct item){ data, bytes, -1, done, context }, err);
+    if (done != NULL)
+        done(context);
+    return PAWL_OK;
 }
 
 enum pawl_status

@@ -46,6 +46,10 @@ enum pawl_status pawl_lane_room(struct pawl_lane *lane, void **ret_room, size_t 
 enum pawl_status pawl_lane_filled(struct pawl_lane *lane, size_t bytes, struct pawl_error *err);
 /* What is in the slot goes first. */
 enum pawl_status pawl_lane_lend(struct pawl_lane *lane, const void *data, size_t bytes, struct pawl_error *err);
+/* The same, and `done(context)` is called, by any thread and with the lane's group locked, when both stations are done with these bytes;
+ * of a lane that is closed before, never. */
+enum pawl_status pawl_lane_lend_until(struct pawl_lane *lane, const void *data, size_t bytes,
+                                      void (*done)(void *context), void *context, struct pawl_error *err);
 /* Wait until all is written and looked at. An error of the writing is told here at the latest, and again by every later call. */
 enum pawl_status pawl_lane_flush(struct pawl_lane *lane, struct pawl_error *err);
 /* What is still under way is dropped. Fine with NULL. */

@@ -129,6 +129,15 @@ struct pawl_os {
      * multiples of *ret_alignment (EINVAL, perhaps). EINVAL, EOPNOTSUPP: not on this filesystem. NULL: never in this table.
      */
     int (*file_set_direct)(void *context, struct pawl_os_file *file, bool is_direct, size_t *ret_alignment);
+    /*
+     * A second handle on an open file, for reading past the system's cache: of the same file, whatever has its name now. Offset, bytes and memory
+     * of its file_read_at must be multiples of *ret_alignment (EINVAL, perhaps); it stops at the end of the file, and sees what was written
+     * before. Any error: not here. NULL: never in this table.
+     */
+    int (*file_open_direct)(void *context, struct pawl_os_file *file, struct pawl_os_file **ret_direct,
+                            size_t *ret_alignment);
+    /* About how many of these bytes the system has in its cache; a moment later it may be otherwise. Any error: can't tell. NULL: never. */
+    int (*file_cached)(void *context, struct pawl_os_file *file, uint64_t offset, size_t bytes, size_t *ret_cached);
     int (*file_sync)(void *context, struct pawl_os_file *file); /* data and what it takes to find them */
     int (*file_write_back)(void *context, struct pawl_os_file *file, uint64_t offset,
                            uint64_t bytes); /* begin, don't wait */

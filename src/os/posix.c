@@ -27,6 +27,8 @@
 
 /* Spans handed to the system in one call; a longer list is a short write. */
 #define SPANS_MAX 64
+/* Pages that are asked about in one call: a piece of 2 MiB. */
+#define PAGES_ASKED 512
 
 struct pawl_os_file {
     int fd;
@@ -522,6 +524,74 @@ posix_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct, 
 }
 
 static int
+posix_file_open_direct(void *context, struct pawl_os_file *file, struct pawl_os_file **ret_direct,
+                       size_t *ret_alignment)
+{
+    (void)context;
+#ifdef O_DIRECT
+    char name[48];
+    struct stat ours, found;
+    size_t alignment = direct_alignment(file->fd);
+    if (alignment == 0)
+        return EOPNOTSUPP;
+    struct pawl_os_file *direct = malloc(sizeof *direct);
+    if (direct == NULL)
+        return ENOMEM;
+    /* A description of its own: the flag on ours would refuse odd reads of others that share it. By this name it is the same file
+     * though its own name be gone or given to another. */
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", file->fd);
+    direct->fd = pawl_posix_above_stdio(open(name, O_RDONLY | O_DIRECT | O_NOCTTY | O_CLOEXEC));
+    int saved_errno = direct->fd < 0 || fstat(file->fd, &ours) < 0 || fstat(direct->fd, &found) < 0 ? errno : 0;
+    if (saved_errno == 0 && (ours.st_dev != found.st_dev || ours.st_ino != found.st_ino))
+        saved_errno = ESTALE; /* something else than /proc is mounted there */
+    if (saved_errno != 0) {
+        if (direct->fd >= 0)
+            (void)close(direct->fd);
+        free(direct);
+        return saved_errno;
+    }
+    *ret_direct = direct;
+    *ret_alignment = alignment;
+    return 0;
+#else
+    (void)file;
+    (void)ret_direct;
+    (void)ret_alignment;
+    return EOPNOTSUPP;
+#endif
+}
+
+static int
+posix_file_cached(void *context, struct pawl_os_file *file, uint64_t offset, size_t bytes, size_t *ret_cached)
+{
+    (void)context;
+    unsigned char is_in[PAGES_ASKED];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t before = (size_t)(offset % page);
+    if (offset > (uint64_t)INT64_MAX || bytes == 0 || bytes > (size_t)INT64_MAX / 2)
+        return EINVAL;
+    /* Mapped and not touched: only asked about. Who may not write to the file is told that all of it is there (since Linux 5.2), which
+     * means the cache, as before. */
+    unsigned char *map = mmap(NULL, before + bytes, PROT_READ, MAP_SHARED, file->fd, (off_t)(offset - before));
+    if (map == MAP_FAILED)
+        return errno;
+    const size_t n_pages = (before + bytes + page - 1) / page;
+    size_t n_cached = 0;
+    int saved_errno = 0;
+    for (size_t at = 0; at < n_pages && saved_errno == 0; at += PAGES_ASKED) {
+        size_t n = n_pages - at < PAGES_ASKED ? n_pages - at : PAGES_ASKED;
+        if (mincore(map + at * page, n * page, is_in) < 0)
+            saved_errno = errno;
+        for (size_t i = 0; i < n && saved_errno == 0; i++)
+            n_cached += is_in[i] & 1;
+    }
+    (void)munmap(map, before + bytes);
+    if (saved_errno == 0)
+        *ret_cached = n_cached * page < bytes ? n_cached * page : bytes;
+    return saved_errno;
+}
+
+static int
 posix_file_sync(void *context, struct pawl_os_file *file)
 {
     (void)context;
@@ -646,6 +716,8 @@ static const struct pawl_os POSIX = {
     .file_reserve = posix_file_reserve,
     .file_set_bytes = posix_file_set_bytes,
     .file_set_direct = posix_file_set_direct,
+    .file_open_direct = posix_file_open_direct,
+    .file_cached = posix_file_cached,
     .file_sync = posix_file_sync,
     .file_write_back = posix_file_write_back,
     .file_advise = posix_file_advise,

@@ -332,6 +332,21 @@ f_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct, size
 }
 
 static int
+f_file_open_direct(void *context, struct pawl_os_file *file, struct pawl_os_file **ret_direct, size_t *ret_alignment)
+{
+    LACK(SIM_DIRECT, EINVAL);
+    PASS_OPEN(SIM_FILE_OPEN_DIRECT, inner->file_open_direct(inner->context, file, ret_direct, ret_alignment),
+              inner->file_close(inner->context, *ret_direct));
+}
+
+static int
+f_file_cached(void *context, struct pawl_os_file *file, uint64_t offset, size_t bytes, size_t *ret_cached)
+{
+    LACK(SIM_CACHED, ENOSYS);
+    PASS(SIM_FILE_CACHED, inner->file_cached(inner->context, file, offset, bytes, ret_cached));
+}
+
+static int
 f_file_sync(void *context, struct pawl_os_file *file)
 {
     PASS(SIM_FILE_SYNC, inner->file_sync(inner->context, file));

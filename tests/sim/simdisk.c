@@ -721,12 +721,16 @@ sim_file_read_at(void *context, struct pawl_os_file *file, uint64_t offset, void
     int code = begin(disk, SIM_FILE_READ_AT);
     if (code == 0)
         code = check_file(disk, file, false);
+    if (code == 0 && file->is_direct &&
+        (offset % SIM_DIRECT_BYTES != 0 || (uintptr_t)data % SIM_DIRECT_BYTES != 0 || bytes % SIM_DIRECT_BYTES != 0))
+        code = EINVAL;
     if (code == 0) {
         const struct siminode *at = &disk->now.inodes[file->inode];
         size_t n = offset < at->bytes ? at->bytes - (size_t)offset : 0;
         n = n < bytes ? n : bytes;
         if (disk->is_shortened && n > 1)
             n /= 2;
+        disk->direct_bytes_read += file->is_direct ? n : 0;
         if (n != 0)
             memcpy(data, at->data + offset, n);
         *ret_read = n;
@@ -774,6 +778,46 @@ sim_file_set_direct(void *context, struct pawl_os_file *file, bool is_direct, si
     if (code == 0 && !disk->is_denied) {
         file->is_direct = is_direct;
         *ret_alignment = is_direct ? SIM_DIRECT_BYTES : 1;
+    }
+    return finish(disk, code);
+}
+
+static int
+sim_file_open_direct(void *context, struct pawl_os_file *file, struct pawl_os_file **ret_direct, size_t *ret_alignment)
+{
+    struct simdisk *disk = context;
+    int code = begin(disk, SIM_FILE_OPEN_DIRECT);
+    if (code == 0)
+        code = check_file(disk, file, false);
+    if (code == 0 && (disk->lacking & SIM_DIRECT) != 0)
+        code = EINVAL;
+    if (code == 0) {
+        *ret_direct = new_file(disk, file->inode, false);
+        (*ret_direct)->is_direct = true;
+        *ret_alignment = SIM_DIRECT_BYTES;
+    }
+    return finish(disk, code);
+}
+
+static int
+sim_file_cached(void *context, struct pawl_os_file *file, uint64_t offset, size_t bytes, size_t *ret_cached)
+{
+    const uint64_t block = (uint64_t)1 << 20;
+    struct simdisk *disk = context;
+    int code = begin(disk, SIM_FILE_CACHED);
+    if (code == 0)
+        code = check_file(disk, file, false);
+    if (code == 0 && (disk->lacking & SIM_CACHED) != 0)
+        code = ENOSYS;
+    if (code == 0) {
+        *ret_cached = 0;
+        for (uint64_t at = offset; at < offset + bytes;) {
+            uint64_t end = (at / block + 1) * block;
+            end = end < offset + bytes ? end : offset + bytes;
+            if ((disk->cold >> (at / block % 32) & 1) == 0)
+                *ret_cached += (size_t)(end - at);
+            at = end;
+        }
     }
     return finish(disk, code);
 }
@@ -981,6 +1025,12 @@ simdisk_lack(struct simdisk *disk, unsigned features)
 }
 
 void
+simdisk_set_cold(struct simdisk *disk, uint32_t which)
+{
+    disk->cold = which;
+}
+
+void
 simdisk_set_capacity(struct simdisk *disk, uint64_t bytes)
 {
     disk->capacity = bytes == SIZE_MAX ? UINT64_MAX : bytes;
@@ -1008,6 +1058,12 @@ unsigned
 simdisk_calls(const struct simdisk *disk, enum sim_op op)
 {
     return disk->calls[op];
+}
+
+uint64_t
+simdisk_direct_bytes_read(const struct simdisk *disk)
+{
+    return disk->direct_bytes_read;
 }
 
 uint64_t

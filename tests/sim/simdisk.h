@@ -82,6 +82,8 @@ bool simdisk_fault_was_met(const struct simdisk *disk);
 void simdisk_lack(struct simdisk *disk, unsigned features);
 /* Full beyond so many bytes of files; SIZE_MAX: never. A write is cut short, then ENOSPC. */
 void simdisk_set_capacity(struct simdisk *disk, uint64_t bytes);
+/* Which MiB of every file are not in the cache: number i when bit i % 32 is set. 0, as at first: all are. */
+void simdisk_set_cold(struct simdisk *disk, uint32_t which);
 void simdisk_set_umask(struct simdisk *disk, uint32_t mask);
 /* The answer of process_id, and the holder named for a lock. */
 void simdisk_set_process(struct simdisk *disk, int64_t process);
@@ -92,6 +94,7 @@ void simdisk_set_weak_kind(struct simdisk *disk, const char *kind);
 
 unsigned simdisk_calls(const struct simdisk *disk, enum sim_op op); /* SIM_ANY: all */
 uint64_t simdisk_direct_bytes(const struct simdisk *disk);          /* written past the cache */
+uint64_t simdisk_direct_bytes_read(const struct simdisk *disk);     /* and read */
 int simdisk_open_handles(const struct simdisk *disk);               /* files and directories */
 int simdisk_open_maps(const struct simdisk *disk);
 

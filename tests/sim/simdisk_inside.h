@@ -34,7 +34,8 @@ struct simdisk {
     int handles;
     unsigned calls[SIM_OPS_N + 1];
     uint64_t capacity;
-    uint64_t direct_bytes;
+    uint64_t direct_bytes, direct_bytes_read;
+    uint32_t cold;
     uint32_t umask;
     unsigned lacking;
     int64_t process;
