@@ -18,15 +18,11 @@ struct pawl_hash_job {
 /* Jobs of one table. A fault of one is in its status, and the others go on. Threads for as long as the call, where the table takes them. */
 void pawl_hash_files(struct pawl_hash_job *jobs, size_t n);
 
+/* Is it worth threads to read so many bytes, and does the table take them? */
+bool pawl_hash_wants_threads(const struct pawl_os *os, uint64_t bytes);
 /* A group whose taps are `struct pawl_sha256`, for reading n files of so many bytes in all; NULL: not worth threads, or there are none to be had. */
 struct pawl_lanes *pawl_hash_lanes(const struct pawl_os *os, size_t n, uint64_t bytes);
 struct pawl_tap pawl_hash_tap(struct pawl_sha256 *hash);
-
-/*
- * About to read a file on from `at`: let the system bring in what follows, so that the disk works while what is there is copied and hashed. *ahead:
- * how far it was asked for, 0 at first. Nothing where the table does not take threads: there no call may be added.
- */
-void pawl_read_ahead(const struct pawl_file *file, uint64_t at, uint64_t *ahead);
 
 /* Files read at once: as many as there are buffers for. */
 #define PAWL_HASH_FILES_MAX 4

@@ -7,13 +7,13 @@
 #include "checkpoint/hashing.h"
 #include "checkpoint/names.h"
 #include "checkpoint/step_content.h"
+#include "os/inlet.h"
 #include "os/parallel.h"
 #include "pawl/digest.h"
 
 /* Read and hashed at a time: it is hashed while the processor still has it at hand. */
 #define BLOCK_BYTES ((size_t)1 << 20)
-#define LANE_SLOTS 4
-/* A tensor of this many bytes is read straight into its place; smaller ones share a block. */
+/* A tensor of this many bytes is read from the cache straight into its place; smaller ones share a buffer. */
 #define DIRECT_BYTES ((uint64_t)128 << 10)
 /* Names of each list in a message; the report has all. */
 #define NAMES_SHOWN_MAX 4
@@ -276,81 +276,51 @@ struct reader {
     const struct pawl_file *file;
     struct pawl_sha256 *hash; /* NULL: trusted */
     struct pawl_lane *lane;   /* hashes what is read, beside the reading; NULL: hashed here */
-    uint64_t at, ahead;
-    unsigned char *own_block; /* without a lane */
-    unsigned char *block;     /* what is taken from: its own, or the lane's, where it stays until it was all taken */
-    size_t begin, end;        /* of what is in the block and not taken */
+    struct pawl_inlet *inlet;
+    struct pawl_inlet_piece piece;
+    uint64_t at; /* in the piece */
 };
 
-/* Straight into its place, which nobody else writes to. */
+/* Straight from the cache into its place, which nobody else writes to. */
 static enum pawl_status
-read_bytes(struct reader *reader, void *data, size_t bytes, struct pawl_error *err)
+read_into_place(struct reader *reader, void *data, size_t bytes, struct pawl_error *err)
 {
-    pawl_read_ahead(reader->file, reader->at, &reader->ahead);
     enum pawl_status st = pawl_file_read(reader->file, reader->at, data, bytes, err);
-    if (st != PAWL_OK)
-        return st;
-    reader->at += bytes;
-    if (reader->lane != NULL)
+    if (st == PAWL_OK && reader->lane != NULL)
         return pawl_lane_lend(reader->lane, data, bytes, err);
-    if (reader->hash != NULL)
+    if (st == PAWL_OK && reader->hash != NULL)
         pawl_sha256_update(reader->hash, data, bytes);
+    return st;
+}
+
+/* What is in the buffer is hashed there, before and while it is copied to its places. */
+static enum pawl_status
+hash_piece(struct reader *reader, struct pawl_error *err)
+{
+    const struct pawl_inlet_piece *piece = &reader->piece;
+    size_t bytes = (size_t)(piece->end - piece->begin);
+    if (reader->lane != NULL)
+        return pawl_lane_lend_until(reader->lane, piece->data, bytes, pawl_inlet_give, pawl_inlet_share(reader->inlet),
+                                    err);
+    if (reader->hash != NULL)
+        pawl_sha256_update(reader->hash, piece->data, bytes);
     return PAWL_OK;
 }
 
 static enum pawl_status
-read_block(struct reader *reader, size_t bytes, struct pawl_error *err)
+next_piece(struct reader *reader, struct pawl_error *err)
 {
-    reader->begin = reader->end = 0;
-    if (reader->lane == NULL) {
-        reader->block = reader->own_block;
-        enum pawl_status st = read_bytes(reader, reader->block, bytes, err);
-        reader->end = st == PAWL_OK ? bytes : 0;
-        return st;
-    }
-    void *room;
-    size_t n;
-    enum pawl_status st = pawl_lane_room(reader->lane, &room, &n, err);
-    if (st != PAWL_OK)
-        return st;
-    n = n < bytes ? n : bytes;
-    pawl_read_ahead(reader->file, reader->at, &reader->ahead);
-    st = pawl_file_read(reader->file, reader->at, room, n, err);
-    if (st != PAWL_OK)
-        return st;
-    reader->at += n;
-    reader->block = room;
-    reader->end = n;
-    return PAWL_OK;
+    enum pawl_status st = pawl_inlet_next(reader->inlet, &reader->piece, err);
+    if (st == PAWL_OK && reader->piece.data != NULL)
+        st = hash_piece(reader, err);
+    return st;
 }
 
-/* All of the block was taken: the lane may have it. */
 static enum pawl_status
-give_block(struct reader *reader, struct pawl_error *err)
+load_piece(struct reader *reader, struct pawl_error *err)
 {
-    size_t n = reader->end;
-    if (reader->lane == NULL || n == 0 || reader->begin != reader->end)
-        return PAWL_OK;
-    reader->begin = reader->end = 0;
-    return pawl_lane_filled(reader->lane, n, err);
-}
-
-/* At most `bytes` of what comes next, in the block. */
-static enum pawl_status
-take_piece(struct reader *reader, uint64_t bytes, const unsigned char **ret_piece, size_t *ret_bytes,
-           struct pawl_error *err)
-{
-    if (reader->begin == reader->end) {
-        uint64_t left = reader->file->bytes - reader->at;
-        enum pawl_status st = read_block(reader, left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES, err);
-        if (st != PAWL_OK)
-            return st;
-    }
-    size_t have = reader->end - reader->begin;
-    *ret_piece = reader->block + reader->begin;
-    *ret_bytes = bytes < have ? (size_t)bytes : have;
-    reader->begin += *ret_bytes;
-    return PAWL_OK;
+    enum pawl_status st = pawl_inlet_load(reader->inlet, reader->at, &reader->piece, err);
+    return st == PAWL_OK ? hash_piece(reader, err) : st;
 }
 
 static void
@@ -370,26 +340,27 @@ read_tensor(struct reader *reader, const struct plan *plan, size_t i, struct paw
                      pawl_tensor_is_packed(plan->places[at - 1].tensor);
 
     for (uint64_t done = 0; done < bytes;) {
-        const unsigned char *piece;
-        size_t n;
-        enum pawl_status st;
-        if (is_direct && reader->begin == reader->end) {
+        struct pawl_inlet_piece *piece = &reader->piece;
+        enum pawl_status st = reader->at == piece->end ? next_piece(reader, err) : PAWL_OK;
+        uint64_t left = piece->end - reader->at;
+        size_t n = (size_t)(bytes - done < left ? bytes - done : left);
+        if (st == PAWL_OK && is_direct && piece->data == NULL) {
             unsigned char *place = (unsigned char *)plan->places[at - 1].tensor->data + done;
-            n = bytes - done < BLOCK_BYTES ? (size_t)(bytes - done) : BLOCK_BYTES;
-            st = read_bytes(reader, place, n, err);
+            n = n < BLOCK_BYTES ? n : BLOCK_BYTES;
+            st = read_into_place(reader, place, n, err);
             if (st == PAWL_OK)
                 put_piece(plan, plan->places[at - 1].next, done, place, n);
-        } else {
-            st = take_piece(reader, bytes - done, &piece, &n, err);
+        } else if (st == PAWL_OK) {
+            if (piece->data == NULL)
+                st = load_piece(reader, err);
             if (st == PAWL_OK)
-                put_piece(plan, at, done, piece, n);
-            if (st == PAWL_OK)
-                st = give_block(reader, err);
+                put_piece(plan, at, done, piece->data + (reader->at - piece->begin), n);
         }
         if (st != PAWL_OK) {
             pawl_error_tensor(err, info->name);
             return st;
         }
+        reader->at += n;
         done += n;
     }
     return PAWL_OK;
@@ -407,21 +378,19 @@ file_is_wanted(const struct plan *plan, size_t file)
     return false;
 }
 
-/* A lane where there is one to be had, else a block. */
 static enum pawl_status
-begin_reader(struct reader *reader, struct pawl_lanes *lanes, struct pawl_error *err)
+begin_reader(struct reader *reader, struct pawl_lanes *lanes, size_t at_once, struct pawl_error *err)
 {
-    if (lanes != NULL && reader->hash != NULL) {
-        const struct pawl_lane_options options = { .tap = pawl_hash_tap(reader->hash), .slots = LANE_SLOTS };
-        if (pawl_lane_open(&reader->lane, lanes, &options, NULL) == PAWL_OK)
-            return PAWL_OK;
-    }
-    reader->own_block = malloc(BLOCK_BYTES);
-    return reader->own_block == NULL ? pawl_fail_memory(err, BLOCK_BYTES) : PAWL_OK;
+    const struct pawl_lane_options options = { .tap = pawl_hash_tap(reader->hash) };
+    enum pawl_status st = pawl_inlet_open(&reader->inlet, reader->file, reader->at, reader->file->bytes, at_once, err);
+    if (st == PAWL_OK && lanes != NULL && reader->hash != NULL)
+        (void)pawl_lane_open(&reader->lane, lanes, &options, NULL); /* or else it is hashed by who reads it */
+    reader->piece = (struct pawl_inlet_piece){ reader->at, reader->at, NULL };
+    return st;
 }
 
 static enum pawl_status
-read_file(const struct pawl_restore *r, const struct plan *plan, size_t file, struct pawl_lanes *lanes,
+read_file(const struct pawl_restore *r, const struct plan *plan, size_t file, struct pawl_lanes *lanes, size_t at_once,
           struct pawl_error *err)
 {
     const struct pawl_set_file *set_file = &plan->set->files[file];
@@ -438,13 +407,13 @@ read_file(const struct pawl_restore *r, const struct plan *plan, size_t file, st
     } else if (!file_is_wanted(plan, file)) {
         return PAWL_OK;
     }
-    st = begin_reader(&reader, lanes, err);
+    st = begin_reader(&reader, lanes, at_once, err);
     for (size_t i = 0; i < set_file->header.n && st == PAWL_OK; i++)
         st = read_tensor(&reader, plan, set_file->first + i, err);
     if (st == PAWL_OK && reader.lane != NULL)
         st = pawl_lane_flush(reader.lane, err);
-    pawl_lane_close(reader.lane); /* nobody looks at the caller's memory any more */
-    free(reader.own_block);
+    pawl_lane_close(reader.lane); /* nobody looks at the caller's memory, or a buffer, any more */
+    pawl_inlet_close(reader.inlet);
     if (st == PAWL_OK && reader.hash != NULL) {
         pawl_sha256_finish(reader.hash, digest);
         st = pawl_step_check_digest(row, digest, err);
@@ -484,7 +453,8 @@ read_one(void *context, size_t i)
 {
     struct readings *readings = context;
     struct reading *reading = &readings->items[i];
-    reading->status = read_file(readings->r, reading->plan, reading->file, readings->lanes, &reading->error);
+    reading->status =
+        read_file(readings->r, reading->plan, reading->file, readings->lanes, readings->n, &reading->error);
 }
 
 /* In the order of the files: the first that is wrong is told, and all others looked at. */
@@ -555,8 +525,10 @@ read_tensors(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
             bytes += plans[k]->set->files[i].file.bytes;
         }
     }
-    readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n, bytes);
-    if (readings.lanes != NULL)
+    if (r->step->trust == PAWL_TRUST_FULL)
+        readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n, bytes);
+    if (readings.lanes != NULL ||
+        (r->step->trust != PAWL_TRUST_FULL && pawl_hash_wants_threads(r->step->dir.os, bytes)))
         pawl_parallel(readings.n, are_entangled ? 1 : PAWL_HASH_FILES_MAX, read_one, &readings);
     else
         read_in_turn(&readings);

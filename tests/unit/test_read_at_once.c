@@ -107,6 +107,10 @@ restore(struct simdisk *disk, struct memory *memory, bool has_threads, bool veri
     return st;
 }
 
+/* Which MiB are not in the cache: none, all, a mixture. */
+static const uint32_t PATTERNS[] = { 0, UINT32_MAX, 0x66666666 };
+#define PATTERNS_N 3
+
 static void
 every_bit_comes_back(void **state)
 {
@@ -116,15 +120,17 @@ every_bit_comes_back(void **state)
     memory_init(&original, true);
     for (size_t i = 0; i < 2; i++) {
         struct simdisk *disk = saved(&original, limits[i]);
-        for (int how = 0; how < 4; how++) {
+        for (int how = 0; how < 4 * PATTERNS_N; how++) {
             struct memory copy;
             struct pawl_buffer said = PAWL_BUFFER_INIT;
             memory_init(&copy, false);
-            assert_int_equal(restore(disk, &copy, how % 2 == 0, how >= 2, &said), PAWL_OK);
+            simdisk_set_cold(disk, PATTERNS[how / 4]);
+            assert_int_equal(restore(disk, &copy, how % 2 == 0, how % 4 >= 2, &said), PAWL_OK);
             expect_same(&original, &copy);
             pawl_buffer_release(&said);
             memory_release(&copy);
         }
+        assert_true(simdisk_direct_bytes_read(disk) > 40 * LARGE_FLOATS);
         simdisk_free(disk);
     }
     memory_release(&original);
@@ -142,6 +148,7 @@ damage_is_told_as_ever(void **state)
         for (unsigned place = 0; place < 3; place++) {
             struct simdisk *disk = saved(&original, 0);
             struct pawl_buffer said[2] = { PAWL_BUFFER_INIT, PAWL_BUFFER_INIT };
+            simdisk_set_cold(disk, PATTERNS[(which + place) % PATTERNS_N]);
             for (unsigned k = 0; k < 2; k++) {
                 size_t bytes = 0;
                 (void)simdisk_get(disk, files[k], &bytes);
@@ -180,6 +187,7 @@ unreadable_places_are_told(void **state)
     memory_init(&copy, false);
     struct simdisk *disk = saved(&original, 0);
     unsigned failed = 0;
+    simdisk_set_cold(disk, 0x66666666);
     for (unsigned nth = 0; nth < 60; nth += 3) {
         struct faultos *faults = faultos_new(simdisk_os(disk));
         struct pawl_error err = PAWL_ERROR_INIT;
@@ -215,6 +223,7 @@ a_verdict_is_the_same(void **state)
             simdisk_flip(
                 disk, damage == 1 ? ROOT "/step-000001/model.safetensors" : ROOT "/step-000001/optimizer.safetensors",
                 100000, 1);
+        simdisk_set_cold(disk, PATTERNS[damage % PATTERNS_N]);
         for (int has_threads = 0; has_threads < 2; has_threads++) {
             struct faultos *faults = faultos_new(simdisk_os(disk));
             char problem[512] = "";
@@ -297,8 +306,10 @@ overlapping_views_are_no_damage(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct memory source = { .state = apart.state };
         struct simdisk *disk = saved(&source, limits[i]);
-        for (unsigned overlap = 0; overlap < 3; overlap++) {
+        for (unsigned round = 0; round < 3 * PATTERNS_N; round++) {
             struct views got[4];
+            const unsigned overlap = round % 3;
+            simdisk_set_cold(disk, PATTERNS[round / 3]);
             for (int how = 0; how < 4; how++) {
                 struct pawl_buffer said = PAWL_BUFFER_INIT;
                 views_init(&got[how], overlap, 2.0F);
@@ -320,6 +331,70 @@ overlapping_views_are_no_damage(void **state)
     views_release(&apart);
 }
 
+/* ---- odd memory ---- */
+
+#define ODD 40
+
+/* Goal: tensors of odd sizes at odd addresses get their bytes and nothing beside them. Method: memory with a guard around each. */
+static void
+odd_tensors_at_odd_addresses(void **state)
+{
+    (void)state;
+    const size_t room = (size_t)5 << 20;
+    unsigned char *memory[2] = { malloc(room), malloc(room) };
+    struct pawl_state *states[2];
+    struct pawl_error err = PAWL_ERROR_INIT;
+    for (int k = 0; k < 2; k++) {
+        size_t at = 1;
+        assert_non_null(memory[k]);
+        for (size_t i = 0; i < room; i++)
+            memory[k][i] = k == 0 ? (unsigned char)(i * 2654435761u >> 11) : 0xa5;
+        assert_int_equal(pawl_state_new(&states[k], NULL), PAWL_OK);
+        for (size_t i = 0; i < ODD; i++) {
+            char name[32];
+            /* By turns large and small; the sum is about 4 MiB. */
+            const size_t bytes = i % 4 == 0 ? ((size_t)370 << 10) + 37 * i + 1 : 13 * i + 1;
+            (void)snprintf(name, sizeof name, "odd.%02zu", i);
+            assert_int_equal(pawl_state_tensor(states[k],
+                                               &PAWL_TENSOR(i % 8 < 6 ? PAWL_MODEL : PAWL_OPTIMIZER, name, PAWL_U8,
+                                                            memory[k] + at, bytes),
+                                               &err),
+                             PAWL_OK);
+            at += bytes;
+            memory[0][at] = 0xa5; /* the guard */
+            at += 1 + i % 3;
+        }
+        for (size_t i = at; i < room; i++)
+            memory[0][i] = 0xa5;
+    }
+    struct memory source = { .state = states[0] };
+    struct simdisk *disk = saved(&source, 0);
+    for (int how = 0; how < 4 * PATTERNS_N; how++) {
+        struct pawl_buffer said = PAWL_BUFFER_INIT;
+        struct memory target = { .state = states[1] };
+        memset(memory[1], 0xa5, room);
+        simdisk_set_cold(disk, PATTERNS[how / 4]);
+        assert_int_equal(restore(disk, &target, how % 2 == 0, how % 4 >= 2, &said), PAWL_OK);
+        /* Between the tensors nothing was written: where the guards are, and only there, both have the same filling. */
+        size_t at = 1;
+        for (size_t i = 0; i < ODD; i++) {
+            const size_t bytes = i % 4 == 0 ? ((size_t)370 << 10) + 37 * i + 1 : 13 * i + 1;
+            assert_memory_equal(memory[1] + at, memory[0] + at, bytes);
+            at += bytes;
+            for (size_t k = 0; k < 1 + i % 3; k++)
+                assert_int_equal(memory[1][at + k], 0xa5);
+            at += 1 + i % 3;
+        }
+        pawl_buffer_release(&said);
+    }
+    assert_true(simdisk_direct_bytes_read(disk) != 0);
+    simdisk_free(disk);
+    for (int k = 0; k < 2; k++) {
+        pawl_state_free(states[k]);
+        free(memory[k]);
+    }
+}
+
 int
 main(void)
 {
@@ -329,6 +404,7 @@ main(void)
         cmocka_unit_test(unreadable_places_are_told),
         cmocka_unit_test(a_verdict_is_the_same),
         cmocka_unit_test(overlapping_views_are_no_damage),
+        cmocka_unit_test(odd_tensors_at_odd_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
