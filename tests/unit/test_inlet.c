@@ -151,6 +151,7 @@ what_is_cold_is_read_directly(void **state)
         { 0, 0, 8 * MIB, 0 },
         { ALL_COLD, 0, 8 * MIB, 8 * MIB },
         { 0x0f, 0, 8 * MIB, 4 * MIB },
+        { 0x02, MIB / 2, 4 * MIB, 3 * MIB / 2 }, /* a third of it is cached: read along */
         { 0x01, 0, 8 * MIB, 0 },        /* half of the first piece is cached: that is enough */
         { 0x07, 0, 8 * MIB, 2 * MIB },  /* the second piece is half cached */
         { 0x30, 100, 8 * MIB, 2 * MIB },
