@@ -525,10 +525,10 @@ read_tensors(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
             bytes += plans[k]->set->files[i].file.bytes;
         }
     }
-    if (r->step->trust == PAWL_TRUST_FULL)
+    bool is_hashed = r->step->trust != PAWL_TRUST_SIZE_ONLY;
+    if (is_hashed)
         readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n, bytes);
-    if (readings.lanes != NULL ||
-        (r->step->trust != PAWL_TRUST_FULL && pawl_hash_wants_threads(r->step->dir.os, bytes)))
+    if (readings.lanes != NULL || (!is_hashed && pawl_hash_wants_threads(r->step->dir.os, bytes)))
         pawl_parallel(readings.n, are_entangled ? 1 : PAWL_HASH_FILES_MAX, read_one, &readings);
     else
         read_in_turn(&readings);
