@@ -39,8 +39,10 @@ pawl_hash_lanes(const struct pawl_os *os, size_t n, uint64_t bytes)
         return NULL;
     size_t at_once = n < PAWL_HASH_FILES_MAX ? n : PAWL_HASH_FILES_MAX;
     unsigned threads = pawl_processors();
+    /* No more than pairs: two threads for two files would hash them apart, and take the processor of those who read. */
     if (threads > (at_once + 1) / 2)
         threads = (unsigned)((at_once + 1) / 2);
+    threads = threads == 0 ? 1 : threads;
     return pawl_lanes_new(&lanes, update_two, threads, NULL) == PAWL_OK ? lanes : NULL;
 }
 
@@ -72,7 +74,7 @@ hash_pieces(const struct pawl_hash_job *job, struct pawl_inlet *inlet, struct pa
 struct hashing {
     struct pawl_hash_job *jobs;
     struct pawl_lanes *lanes;
-    size_t n;
+    size_t n_large;
 };
 
 static void
@@ -84,10 +86,10 @@ hash_one(void *context, size_t i)
     struct pawl_inlet *inlet = NULL;
     const struct pawl_lane_options options = { .tap = pawl_hash_tap(job->hash) };
     job->error = (struct pawl_error)PAWL_ERROR_INIT;
-    job->status = pawl_inlet_open(&inlet, job->file, job->from, job->file->bytes, hashing->n, &job->error);
+    job->status = pawl_inlet_open(&inlet, job->file, job->from, job->file->bytes, hashing->n_large, &job->error);
     if (job->status != PAWL_OK)
         return;
-    if (hashing->lanes != NULL && job->file->bytes - job->from >= THREADS_BYTES / 4)
+    if (hashing->lanes != NULL && job->file->bytes - job->from >= PAWL_HASH_LARGE_BYTES)
         (void)pawl_lane_open(&lane, hashing->lanes, &options, NULL); /* or else it is hashed by who reads it */
     job->status = hash_pieces(job, inlet, lane, &job->error);
     pawl_lane_close(lane);
@@ -97,13 +99,16 @@ hash_one(void *context, size_t i)
 void
 pawl_hash_files(struct pawl_hash_job *jobs, size_t n)
 {
-    struct hashing hashing = { .jobs = jobs, .n = n };
+    struct hashing hashing = { .jobs = jobs };
     uint64_t bytes = 0;
     if (n == 0)
         return;
-    for (size_t i = 0; i < n; i++)
-        bytes += jobs[i].file->bytes - (jobs[i].from < jobs[i].file->bytes ? jobs[i].from : jobs[i].file->bytes);
-    hashing.lanes = pawl_hash_lanes(jobs[0].file->os, n, bytes);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t left = jobs[i].file->bytes - (jobs[i].from < jobs[i].file->bytes ? jobs[i].from : jobs[i].file->bytes);
+        bytes += left;
+        hashing.n_large += left >= PAWL_HASH_LARGE_BYTES;
+    }
+    hashing.lanes = pawl_hash_lanes(jobs[0].file->os, hashing.n_large, bytes);
     pawl_parallel(n, hashing.lanes == NULL ? 1 : PAWL_HASH_FILES_MAX, hash_one, &hashing);
     pawl_lanes_free(hashing.lanes);
 }

@@ -20,7 +20,8 @@ void pawl_hash_files(struct pawl_hash_job *jobs, size_t n);
 
 /* Is it worth threads to read so many bytes, and does the table take them? */
 bool pawl_hash_wants_threads(const struct pawl_os *os, uint64_t bytes);
-/* A group whose taps are `struct pawl_sha256`, for reading n files of so many bytes in all; NULL: not worth threads, or there are none to be had. */
+/* A group whose taps are `struct pawl_sha256`, for reading n large files, and small ones, of so many bytes in all; NULL: not worth threads, or there are none to be had. */
+#define PAWL_HASH_LARGE_BYTES ((uint64_t)1 << 20)
 struct pawl_lanes *pawl_hash_lanes(const struct pawl_os *os, size_t n, uint64_t bytes);
 struct pawl_tap pawl_hash_tap(struct pawl_sha256 *hash);
 

@@ -445,7 +445,7 @@ struct readings {
     const struct pawl_restore *r;
     struct pawl_lanes *lanes;
     struct reading *items;
-    size_t n;
+    size_t n, n_large;
 };
 
 static void
@@ -454,7 +454,7 @@ read_one(void *context, size_t i)
     struct readings *readings = context;
     struct reading *reading = &readings->items[i];
     reading->status =
-        read_file(readings->r, reading->plan, reading->file, readings->lanes, readings->n, &reading->error);
+        read_file(readings->r, reading->plan, reading->file, readings->lanes, readings->n_large, &reading->error);
 }
 
 /* In the order of the files: the first that is wrong is told, and all others looked at. */
@@ -523,11 +523,12 @@ read_tensors(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
         for (size_t i = 0; i < plans[k]->set->n_files; i++) {
             readings.items[readings.n++] = (struct reading){ .plan = plans[k], .file = i };
             bytes += plans[k]->set->files[i].file.bytes;
+            readings.n_large += plans[k]->set->files[i].file.bytes >= PAWL_HASH_LARGE_BYTES;
         }
     }
     bool is_hashed = r->step->trust != PAWL_TRUST_SIZE_ONLY;
     if (is_hashed)
-        readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n, bytes);
+        readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n_large, bytes);
     if (readings.lanes != NULL || (!is_hashed && pawl_hash_wants_threads(r->step->dir.os, bytes)))
         pawl_parallel(readings.n, are_entangled ? 1 : PAWL_HASH_FILES_MAX, read_one, &readings);
     else
