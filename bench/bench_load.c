@@ -1,7 +1,7 @@
 /*
  * bench_load: loads and verifications of a step in several layouts, beside what the machine can do.
  *
- *     bench_load DIR [--bytes N] [--rounds R] [--json]
+ *     bench_load DIR [--bytes N] [--rounds R] [--only LAYOUT] [--json]
  *
  * Layouts of a state of N bytes (default 1 GiB) in 147 tensors: `one` file; `split`: model and optimizer, 1 : 2; `cut`: a model in files of N / 2.
  * Each is saved once. In each round it is loaded from an empty cache, by sizes only (`raw`) and hashed (`cold`), and from a full one, hashed
@@ -274,12 +274,12 @@ median(double *values, size_t n)
 }
 
 static void
-print_result(enum layout layout, size_t rounds, int is_json)
+print_result(enum layout layout, size_t rounds, int is_first, int is_json)
 {
     struct result *r = &results[layout];
     double read = median(r->limits[0], rounds), hash = median(r->limits[1], rounds);
     if (is_json)
-        (void)printf("%s\"%s\": {\"read_limit_gb_s\": %.3f, \"hash_limit_gb_s\": %.3f", layout == 0 ? "" : ", ",
+        (void)printf("%s\"%s\": {\"read_limit_gb_s\": %.3f, \"hash_limit_gb_s\": %.3f", is_first ? "" : ", ",
                      NAMES[layout], read, hash);
     else
         (void)printf("%-5s  read %.2f, hash %.2f GB/s:", NAMES[layout], read, hash);
@@ -316,7 +316,7 @@ main(int argc, char **argv)
     static struct files files;
     size_t rounds = 5;
     int is_json = 0;
-    const char *dir = NULL;
+    const char *dir = NULL, *only = NULL;
     double mib = 0.0, cached = 0.0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
@@ -325,12 +325,15 @@ main(int argc, char **argv)
             bytes = (size_t)strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
             rounds = (size_t)strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+            only = argv[++i];
         else
             dir = argv[i];
     }
     if (dir == NULL || rounds < 1 || rounds > ROUNDS_MAX || bytes < (size_t)64 << 20) {
-        (void)fprintf(stderr, "bench_load DIR [--bytes N] [--rounds R] [--json]: N 64 MiB or more, R up to %d\n",
-                      ROUNDS_MAX);
+        (void)fprintf(
+            stderr, "bench_load DIR [--bytes N] [--rounds R] [--only LAYOUT] [--json]: N 64 MiB or more, R up to %d\n",
+            ROUNDS_MAX);
         return 2;
     }
     (void)snprintf(root, sizeof root, "%.4000s/bench-load-%ld", dir, (long)getpid());
@@ -343,15 +346,17 @@ main(int argc, char **argv)
         (void)printf("{\"bytes\": %zu, \"rounds\": %zu, \"layouts\": {", bytes, rounds);
     else
         (void)printf("%zu bytes, %zu rounds; GB/s (of the limit)\n", bytes, rounds);
-    for (int k = 0; k < LAYOUTS; k++) {
+    for (int k = 0, n = 0; k < LAYOUTS; k++) {
+        if (only != NULL && strcmp(only, NAMES[k]) != 0)
+            continue;
         struct pawl_state *state = describe((enum layout)k, room);
         save((enum layout)k);
         list_files(&files);
-        if (k == ONE)
+        if (n == 0)
             first_load(&files, state, &mib, &cached);
         for (size_t round = 0; round < rounds; round++)
             measure((enum layout)k, round, &files, state);
-        print_result((enum layout)k, rounds, is_json);
+        print_result((enum layout)k, rounds, n++ == 0, is_json);
         pawl_state_free(state);
         remove_root(&files);
     }

@@ -152,8 +152,8 @@ what_is_cold_is_read_directly(void **state)
         { ALL_COLD, 0, 8 * MIB, 8 * MIB },
         { 0x0f, 0, 8 * MIB, 4 * MIB },
         { 0x02, MIB / 2, 4 * MIB, 3 * MIB / 2 }, /* a third of it is cached: read along */
-        { 0x01, 0, 8 * MIB, 0 },        /* half of the first piece is cached: that is enough */
-        { 0x07, 0, 8 * MIB, 2 * MIB },  /* the second piece is half cached */
+        { 0x01, 0, 8 * MIB, 0 },                 /* half of the first piece is cached: that is enough */
+        { 0x07, 0, 8 * MIB, 2 * MIB },           /* the second piece is half cached */
         { 0x30, 100, 8 * MIB, 2 * MIB },
         { ALL_COLD, 5000, 8 * MIB - 5000, 8 * MIB - 2 * 4096 }, /* whole blocks around it */
         { ALL_COLD, 0, MIB - 1, 0 },
@@ -461,8 +461,7 @@ the_host_in_every_state_of_its_cache(void **state)
         size_t alignment = 0;
         host_forget("f");
         bool forgets = host_cached(&file, 0, BIG_BYTES) == 0; /* a filesystem in memory can't */
-        bool takes_direct =
-            pawl_os_posix()->file_open_direct(NULL, file.handle, &direct, &alignment) == 0;
+        bool takes_direct = pawl_os_posix()->file_open_direct(NULL, file.handle, &direct, &alignment) == 0;
         if (takes_direct)
             assert_int_equal(pawl_os_posix()->file_close(NULL, direct), 0);
         if (how == 1)
