@@ -273,8 +273,10 @@ decimal_to_double_exact(const struct decimal *d)
     return round_bits(bits, -64 - scale, num.n != 0 || d->is_sticky);
 }
 
+#if FLT_EVAL_METHOD == 0
 static const double POW10[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+#endif
 
 static double
 decimal_to_double(const struct decimal *d)
