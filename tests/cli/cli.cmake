@@ -1,10 +1,15 @@
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 
+set(PAWL_CLI_TIMEOUT 120)
+if(CMAKE_CROSSCOMPILING)
+    set(PAWL_CLI_TIMEOUT 900) # hundreds of processes, each translated anew
+endif()
+
 # pawl_cli_test(<name> <script> <argument>...): a script that runs pawl; several, so that they run beside each other.
 function(pawl_cli_test name script)
     add_test(NAME cli_${name} COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${script}
                                       ${PAWL_PROGRAM} ${ARGN})
-    set_tests_properties(cli_${name} PROPERTIES TIMEOUT 120 LABELS cli)
+    set_tests_properties(cli_${name} PROPERTIES TIMEOUT ${PAWL_CLI_TIMEOUT} LABELS cli)
 endfunction()
 
 foreach(cases usage look verify ckpt care block-sums tokens train llmcp35 hostile)

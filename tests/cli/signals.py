@@ -14,7 +14,7 @@ import time
 
 from trainer import Trainer, expect, same_model
 
-WAIT_S = 30
+WAIT_S = 60
 
 
 def wait_for(what, found):
