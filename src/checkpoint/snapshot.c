@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "base/checked.h"
 #include "base/str.h"
+#include "codec/past_cache.h"
 #include "model/stored.h"
 #include "os/kept.h"
 #include "os/parallel.h"
@@ -74,7 +75,7 @@ copy_piece(void *context, size_t i)
     const struct piece *piece = &((const struct pieces *)context)->items[i];
     const struct pawl_tensor *tensor = piece->tensor;
     if (pawl_tensor_is_packed(tensor)) {
-        memcpy(piece->to, (const unsigned char *)tensor->data + piece->offset, piece->bytes);
+        pawl_copy_past_cache(piece->to, (const unsigned char *)tensor->data + piece->offset, piece->bytes);
         return;
     }
     size_t each = pawl_dtype_bits(tensor->dtype) / 8;

@@ -1,3 +1,4 @@
+pawl_unit_test(test_past_cache SOURCES unit/test_past_cache.c)
 pawl_unit_test(test_dtype SOURCES unit/test_dtype.c)
 pawl_unit_test(test_fnv1a SOURCES unit/test_fnv1a.c)
 pawl_unit_test(test_pcg32 SOURCES unit/test_pcg32.c)
