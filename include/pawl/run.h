@@ -82,7 +82,7 @@ struct pawl_run_options {
     /*
      * A save in the background is over: durable (and then never before), failed or canceled; pawl_save_wait(save, 0, &err) tells. From the
      * thread that saved, outside of the run's lock; the handle is lent for the call. It may call anything but what would wait for this save:
-     * for the next call of the run it is in flight until this has returned.
+     * for the next call of the run it is in flight until this has returned and old steps, which go only after it, are gone.
      */
     void (*saved)(void *context, struct pawl_save *save);
     /*
@@ -181,7 +181,7 @@ PAWL_API enum pawl_status pawl_run_save_async(struct pawl_run *run, struct pawl_
                                               const struct pawl_save_options *options, struct pawl_save **ret_save,
                                               struct pawl_error *err);
 
-/* Wait for the save in flight, its `saved` callback included; PAWL_OK when there is none. An error of which nobody was told is the answer. */
+/* Wait for the save in flight, its `saved` callback and retention included; PAWL_OK when there is none. An error of which nobody was told is the answer. */
 PAWL_API enum pawl_status pawl_run_wait(struct pawl_run *run, struct pawl_error *err);
 
 /*
@@ -193,7 +193,7 @@ PAWL_API int64_t pawl_save_step(const struct pawl_save *save);
 PAWL_API enum pawl_status pawl_save_stage(struct pawl_save *save, enum pawl_stage *ret_stage, struct pawl_error *err);
 
 /*
- * Wait until the save is over. timeout_ms negative: for ever; 0: only look.
+ * Wait until the save is over. timeout_ms negative: for ever; 0: only look. Old steps are deleted after: pawl_run_wait waits for that too.
  *
  * Returns PAWL_OK when it is durable; PAWL_CANCELED; what made it fail, after which this run's next call does not report it again;
  * PAWL_TIME_OUT: it goes on.

@@ -5,7 +5,7 @@
  * same protocol out that pawl_run_save does (save.c), tells the end, and gives the run back. Who calls the run meanwhile waits for that.
  *
  *     caller   plan, snapshot, begin the thread | goes on
- *     thread                                    | write, publish | the end is told | `saved` | the run is free
+ *     thread                                    | write, publish | the end is told | `saved` | old steps go | the run is free
  *                                               accepted, released, written        durable
  */
 #include "checkpoint/async.h"
@@ -189,6 +189,15 @@ tell_end(struct pawl_save *save, enum pawl_status st, const struct pawl_error *e
     (void)pthread_mutex_unlock(&save->lock);
 }
 
+static void
+on_durable(void *context)
+{
+    struct pawl_save *save = context;
+    tell_end(save, PAWL_OK, NULL);
+    if (save->run->options.saved != NULL)
+        save->run->options.saved(save->run->options.context, save);
+}
+
 static void *
 carry_out(void *context)
 {
@@ -199,14 +208,16 @@ carry_out(void *context)
                                            .released = on_released,
                                            .written = on_written,
                                            .publishing = on_publishing,
+                                           .durable = on_durable,
                                            .context = save,
                                            .times = &save->times };
     enum pawl_status st = pawl_save_parts(run, &save->parts, save->step, &watch, &err);
     pawl_parts_release(&save->parts);
-    tell_end(save, st, &err);
-    if (run->options.saved != NULL)
-        run->options.saved(run->options.context, save);
-
+    if (st != PAWL_OK) {
+        tell_end(save, st, &err);
+        if (run->options.saved != NULL)
+            run->options.saved(run->options.context, save);
+    }
     (void)pthread_mutex_lock(&run->lock);
     run->flight_is_over = true;
     (void)pthread_cond_broadcast(&run->changed);

@@ -493,6 +493,9 @@ pawl_save_parts(struct pawl_run *run, struct pawl_parts *parts, int64_t step, co
         st = pawl_context(err, st, "save step %" PRId64, step);
     } else {
         forget_corrupt(run, step);
+        /* Deleting takes a filesystem up to a second for each few GiB: who waits for durable does not wait for that. */
+        if (watch != NULL)
+            watch->durable(watch->context);
         delete_old(&save);
     }
     free(save.receipts);

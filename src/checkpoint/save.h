@@ -13,6 +13,8 @@ struct pawl_save_watch {
     void (*written)(void *context);        /* all of it is on the disk, under the temporary name */
     /* The last moment at which the save can be given up: another answer than PAWL_OK does. */
     enum pawl_status (*publishing)(void *context, struct pawl_error *err);
+    void (*durable)(
+        void *context); /* LATEST names it, and nothing can make the save fail any more; old steps go after */
     void *context;
     struct pawl_save_times *times;
 };

@@ -230,7 +230,7 @@ stages_in_their_order(void **state)
                    { "save/before-manifest", PAWL_STAGE_RELEASED, false },
                    { "save/before-rename", PAWL_STAGE_WRITTEN, false },
                    { "save/before-latest", PAWL_STAGE_WRITTEN, true },
-                   { "save/before-prune", PAWL_STAGE_WRITTEN, true } };
+                   { "save/before-prune", PAWL_STAGE_DURABLE, true } };
     struct toy toy;
     toy_init(&toy, 1);
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
@@ -243,9 +243,10 @@ stages_in_their_order(void **state)
         gate_await(&gate);
         assert_int_equal(stage_of(save), points[i].stage);
         assert_int_equal(simdisk_has(disk, ROOT "/step-000001"), points[i].is_step);
-        assert_int_equal(pawl_save_wait(save, 0, NULL), PAWL_TIME_OUT);
+        bool is_durable = points[i].stage == PAWL_STAGE_DURABLE;
+        assert_int_equal(pawl_save_wait(save, 0, NULL), is_durable ? PAWL_OK : PAWL_TIME_OUT);
         assert_int_equal(pawl_save_wait_released(save, 0, NULL), PAWL_OK);
-        assert_int_equal(gate.n_saved, 0); /* nobody heard "durable" */
+        assert_int_equal(gate.n_saved, is_durable); /* else nobody heard "durable" */
         gate_open(&gate);
         assert_durable(save);
         assert_int_equal(pawl_run_wait(run, NULL), PAWL_OK);
@@ -264,6 +265,30 @@ stages_in_their_order(void **state)
         simdisk_free(disk);
     }
     toy_release(&toy);
+}
+
+/* Goal: who waits for durable does not wait for the deleting of old steps; the run does. */
+static void
+old_steps_go_after(void **state)
+{
+    (void)state;
+    struct gate gate = GATE_INIT;
+    struct toy toy;
+    toy_init(&toy, 1);
+    struct simdisk *disk = disk_with(&(struct saved){ 1, 1 }, 1);
+    struct pawl_run *run = open_run(simdisk_os(disk), GATED_OPTIONS(&gate, .keep = 1));
+    gate_close(&gate, "save/before-prune");
+    struct pawl_save *save = save_async(run, &toy, 2, 2);
+    gate_await(&gate);
+    assert_durable(save);
+    assert_tree(disk, "LATEST" FILES("step-000001") FILES("step-000002"));
+    gate_open(&gate);
+    assert_int_equal(pawl_run_wait(run, NULL), PAWL_OK);
+    assert_tree(disk, "LATEST" FILES("step-000002"));
+    pawl_save_release(save);
+    close_run(run);
+    toy_release(&toy);
+    simdisk_free(disk);
 }
 
 /* ---- canceling ---- */
@@ -738,6 +763,7 @@ main(void)
         cmocka_unit_test(source_fails),
         cmocka_unit_test(refused_at_once),
         cmocka_unit_test(one_in_flight),
+        cmocka_unit_test(old_steps_go_after),
         cmocka_unit_test(retention_waits),
         cmocka_unit_test(restore_waits),
         cmocka_unit_test(callbacks_can_not_wait_for_themselves),

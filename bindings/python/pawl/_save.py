@@ -247,7 +247,7 @@ def can_watch() -> bool:
 def watch(
     run: Run, core: _pawl.Run, save: Save, progress: Progress | None, on_durable: Callable[[int, Path], object] | None, place: tuple[str, int]
 ) -> None:
-    """Follow a save to its end: tell it, say its warnings, call back. In a thread of its own; in the caller's where there can be none."""
+    """Follow a save to its end: tell it, call back, say its warnings. In a thread of its own; in the caller's where there can be none."""
     before = getattr(_watching, "save", None), getattr(_watching, "run", None)
     _watching.save, _watching.run = save, run
     interrupt: BaseException | None = None
@@ -258,11 +258,12 @@ def watch(
                 break
             except BaseException as caught:
                 interrupt = caught  # it ends this wait, not the save, and goes through when all is told
-        _call(_warn, run.root, core, place)
         save._tell(error)
         if error is None and on_durable is not None:
             _call(on_durable, save.step, save.path)
         save._run_callbacks()
+        core.settle()  # old steps go after
+        _call(_warn, run.root, core, place)
     finally:
         save._finished.set()
         _watching.save, _watching.run = before

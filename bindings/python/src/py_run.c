@@ -308,6 +308,17 @@ run_save_async(PyObject *self, PyObject *args)
     return result;
 }
 
+/* settle(): the save in the background has been told; wait until old steps are gone too */
+static PyObject *
+run_settle(PyObject *self, PyObject *unused)
+{
+    struct run *r = (struct run *)self;
+    (void)unused;
+    /* What it could answer, the save's handle has told. */
+    Py_BEGIN_ALLOW_THREADS(void) pawl_run_wait(r->run, NULL);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+}
+
 /* over() -> list of (code, message, file): the save in the background has ended; what it had to say */
 static PyObject *
 run_over(PyObject *self, PyObject *unused)
@@ -425,6 +436,7 @@ static PyMethodDef run_methods[] = {
     { "repair", run_repair, METH_NOARGS, "repair() -> report" },
     { "save", run_save, METH_VARARGS, "save(step, all, metrics, progress, failpoint, warnings)" },
     { "save_async", run_save_async, METH_VARARGS, "save_async(step, all, metrics, failpoint) -> Save" },
+    { "settle", run_settle, METH_NOARGS, "settle(): wait until the save in the background has let the run go" },
     { "over", run_over, METH_NOARGS, "over() -> list of warnings" },
     { "pin", run_pin, METH_O, "pin(step)" },
     { "unpin", run_unpin, METH_O, "unpin(step)" },
