@@ -30,6 +30,8 @@ static const char *const WAY_NAMES[WAYS] = { "memcpy",        "save",          "
 static const char *const WAY_KEYS[WAYS] = { "memcpy",       "save",         "copy_stall",
                                             "copy_durable", "borrow_stall", "borrow_durable" };
 
+static const char *const ROOTS[] = { "bench-save", "bench-copy", "bench-borrow" };
+
 static double times[WAYS][ROUNDS_MAX];
 
 static void
@@ -127,7 +129,7 @@ open_run(const char *dir, const char *name, enum pawl_snapshot snapshot)
     struct pawl_run *run = NULL;
     char path[4096];
     (void)snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (pawl_run_open_z(path, &PAWL_RUN_OPTIONS(.keep = 1, .snapshot = snapshot), &run, &err) != PAWL_OK)
+    if (pawl_run_open_z(path, &PAWL_RUN_OPTIONS(.snapshot = snapshot), &run, &err) != PAWL_OK)
         die(path, err.message);
     return run;
 }
@@ -147,6 +149,22 @@ save_in_background(struct pawl_run *run, struct pawl_state *state, int64_t step,
     pawl_save_release(save);
     if (pawl_run_wait(run, &err) != PAWL_OK)
         die("wait", err.message);
+}
+
+/* Not by the run's retention: deleting takes some filesystems a quarter of the time of the save, and only the one in the foreground waits for it. */
+static void
+remove_step(const char *dir, const char *root, int64_t step)
+{
+    static const char *const names[] = { "MANIFEST.json", "model.safetensors", "optimizer.safetensors",
+                                         "trainer_state.json" };
+    char path[4200], name[32];
+    pawl_step_name(step, name);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        (void)snprintf(path, sizeof path, "%s/%s/%s/%s", dir, root, name, names[k]);
+        (void)unlink(path);
+    }
+    (void)snprintf(path, sizeof path, "%s/%s/%s", dir, root, name);
+    (void)rmdir(path);
 }
 
 static int
@@ -224,19 +242,22 @@ main(int argc, char **argv)
     }
     memset(kept, 1, bytes);
     struct pawl_state *state = describe(memory, each);
-    struct pawl_run *foreground = open_run(dir, "bench-save", PAWL_SNAPSHOT_COPY);
-    struct pawl_run *copy = open_run(dir, "bench-copy", PAWL_SNAPSHOT_COPY);
-    struct pawl_run *borrow = open_run(dir, "bench-borrow", PAWL_SNAPSHOT_BORROW);
+    struct pawl_run *foreground = open_run(dir, ROOTS[0], PAWL_SNAPSHOT_COPY);
+    struct pawl_run *copy = open_run(dir, ROOTS[1], PAWL_SNAPSHOT_COPY);
+    struct pawl_run *borrow = open_run(dir, ROOTS[2], PAWL_SNAPSHOT_BORROW);
     if (pawl_run_prepare(copy, state, &err) != PAWL_OK || pawl_run_prepare(borrow, state, &err) != PAWL_OK)
         die("prepare", err.message);
     for (unsigned r = 0; r < rounds; r++) {
         times[MEMCPY][r] = copy_by_all(memory, kept, bytes);
         save_in_background(copy, state, r, &times[COPY_STALL][r], &times[COPY_DURABLE][r]);
+        remove_step(dir, ROOTS[1], r);
         double begin = now();
         if (pawl_run_save(foreground, state, r, NULL, &err) != PAWL_OK)
             die("save", err.message);
         times[FOREGROUND][r] = now() - begin;
+        remove_step(dir, ROOTS[0], r);
         save_in_background(borrow, state, r, &times[BORROW_STALL][r], &times[BORROW_DURABLE][r]);
+        remove_step(dir, ROOTS[2], r);
     }
     double first_ratio = times[COPY_STALL][0] / median(MEMCPY, rounds);
     print_result(bytes, rounds, first_ratio, is_json);
@@ -244,21 +265,11 @@ main(int argc, char **argv)
         pawl_run_close(borrow, &err) != PAWL_OK)
         die("close", err.message);
     pawl_state_free(state);
-    static const char *const roots[] = { "bench-save", "bench-copy", "bench-borrow" };
     for (size_t i = 0; i < 3; i++) {
-        static const char *const names[] = { "MANIFEST.json", "model.safetensors", "optimizer.safetensors",
-                                             "trainer_state.json" };
-        char path[4200], name[32];
-        pawl_step_name((int64_t)rounds - 1, name);
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            (void)snprintf(path, sizeof path, "%s/%s/%s/%s", dir, roots[i], name, names[k]);
-            (void)unlink(path);
-        }
-        (void)snprintf(path, sizeof path, "%s/%s/%s", dir, roots[i], name);
-        (void)rmdir(path);
-        (void)snprintf(path, sizeof path, "%s/%s/LATEST", dir, roots[i]);
+        char path[4200];
+        (void)snprintf(path, sizeof path, "%s/%s/LATEST", dir, ROOTS[i]);
         (void)unlink(path);
-        (void)snprintf(path, sizeof path, "%s/%s", dir, roots[i]);
+        (void)snprintf(path, sizeof path, "%s/%s", dir, ROOTS[i]);
         (void)rmdir(path);
     }
     return 0;
