@@ -109,7 +109,7 @@ const struct pawl_tensor_info *pawl_set_find(const struct pawl_set *set, struct 
 struct pawl_split_file {
     struct pawl_str name; /* "model.safetensors" or "model-00001-of-00002.safetensors" */
     struct pawl_st_plan plan;
-    size_t *items; /* which of the items, in the order of the plan's own numbering */
+    const size_t *items; /* which of the items, in the order of the plan's own numbering */
     size_t n;
 };
 
@@ -132,6 +132,11 @@ enum pawl_status pawl_names_build(struct pawl_name_table *table, const struct pa
 enum pawl_status pawl_split_plan(struct pawl_split *split, struct pawl_str base, const struct pawl_st_item *items,
                                  size_t n, const struct pawl_pair *metadata, size_t n_metadata, bool has_metadata,
                                  uint64_t file_bytes_max, uint64_t align, struct pawl_error *err);
+/* The same of items that stand in canonical order and were checked, as pawl_st_plan_ordered wants them. */
+enum pawl_status pawl_split_plan_ordered(struct pawl_split *split, struct pawl_str base,
+                                         const struct pawl_st_item *items, size_t n, const struct pawl_pair *metadata,
+                                         size_t n_metadata, bool has_metadata, uint64_t file_bytes_max, uint64_t align,
+                                         struct pawl_error *err);
 void pawl_split_release(struct pawl_split *split);
 
 /* ---- writing tensors ---- */

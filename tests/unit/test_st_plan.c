@@ -160,6 +160,52 @@ order_of_calls_does_not_matter(void **state)
     pawl_st_plan_release(&first);
 }
 
+/*
+ * Goal: items that are in order and known to be right give the same plan without the checks. Method: names that need escapes, or none, of many
+ * lengths, ranks from 0 to 9, in both ways.
+ */
+static void
+ordered_items_give_the_same_plan(void **state)
+{
+    (void)state;
+    enum { ITEMS = 500 };
+    static char names[ITEMS][40];
+    static struct pawl_st_item items[ITEMS];
+    static const uint64_t shape[] = { 1, 2, 1, 10, 1, 1, 100, 1, 1 };
+    static const struct pawl_pair pairs[] = { { { "k\n", 2 }, { "v", 1 } }, { { "a", 1 }, { "\"", 1 } } };
+    for (size_t i = 0; i < ITEMS; i++) {
+        size_t len = (size_t)snprintf(names[i], sizeof names[i], "%03zu%.*s", i, (int)(i % 29),
+                                      "\"\\\n\t\x01 plain and \xc3\xa9 \"end");
+        while (len > 3 && ((unsigned char)names[i][len - 1] & 0xc0) == 0xc0) /* no half of the letter */
+            len--;
+        items[i] = (struct pawl_st_item){ pawl_str_make(names[i], len), i < 200 ? PAWL_I64 : PAWL_F16, i % 10, shape };
+    }
+    for (size_t n = 0; n <= ITEMS; n += n < 5 ? 1 : 99) {
+        struct pawl_st_plan one, other;
+        struct pawl_error err = PAWL_ERROR_INIT;
+        if (pawl_st_plan(&one, items, n, pairs, 2, true, 64, &err) != PAWL_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(pawl_st_plan_ordered(&other, items, n, pairs, 2, true, 64, NULL), PAWL_OK);
+        assert_int_equal(one.prefix.len, other.prefix.len);
+        assert_memory_equal(one.prefix.data, other.prefix.data, one.prefix.len);
+        assert_int_equal(one.file_bytes, other.file_bytes);
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(other.order[i], i);
+            assert_int_equal(one.order[i], i);
+            assert_int_equal(one.begins[i], other.begins[i]);
+            assert_int_equal(one.bytes[i], other.bytes[i]);
+        }
+        pawl_st_plan_release(&one);
+        pawl_st_plan_release(&other);
+    }
+    struct pawl_st_plan plan;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    const struct pawl_pair twice[] = { pairs[0], pairs[0] };
+    assert_int_equal(pawl_st_plan_ordered(&plan, items, 1, twice, 2, true, 0, &err), PAWL_ARGUMENT);
+    assert_string_equal(err.code, "duplicate-key");
+    assert_int_equal(pawl_st_plan_ordered(&plan, items, 1, NULL, 0, false, 12, &err), PAWL_ARGUMENT);
+}
+
 /* The data begin at a multiple of what was asked for, and nothing but spaces is added. */
 static void
 alignment(void **state)
@@ -243,6 +289,7 @@ main(void)
         cmocka_unit_test(exact_bytes),
         cmocka_unit_test(empty_metadata_alone),
         cmocka_unit_test(order_of_calls_does_not_matter),
+        cmocka_unit_test(ordered_items_give_the_same_plan),
         cmocka_unit_test(alignment),
         cmocka_unit_test(refusals),
     };

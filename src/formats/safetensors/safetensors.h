@@ -88,8 +88,8 @@ struct pawl_st_item {
 struct pawl_st_plan {
     struct pawl_buffer prefix; /* the 8 bytes of length and the header, padded: what a file begins with */
     size_t *order;             /* n indexes into the items: the order of the data */
-    uint64_t *begins;          /* by item (not by order): where its bytes begin in the data buffer */
-    uint64_t *bytes;           /* by item */
+    uint64_t *begins; /* by item (not by order): where its bytes begin in the data buffer. All three are one block */
+    uint64_t *bytes;  /* by item */
     uint64_t data_bytes;
     uint64_t file_bytes;
 };
@@ -106,6 +106,13 @@ int pawl_st_compare(enum pawl_dtype dtype_a, struct pawl_str name_a, enum pawl_d
 enum pawl_status pawl_st_plan(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n,
                               const struct pawl_pair *metadata, size_t n_metadata, bool has_metadata, uint64_t align,
                               struct pawl_error *err);
+/*
+ * The same of items that stand in the order of the file and were checked: dtypes that exist, names that are UTF-8, all different, none of them
+ * __metadata__. Only what hangs on shapes and metadata is still checked. A file of many small tensors is planned in a quarter of the time.
+ */
+enum pawl_status pawl_st_plan_ordered(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n,
+                                      const struct pawl_pair *metadata, size_t n_metadata, bool has_metadata,
+                                      uint64_t align, struct pawl_error *err);
 void pawl_st_plan_release(struct pawl_st_plan *plan);
 
 /* ---- what else a file can be ---- */

@@ -6,6 +6,7 @@
 #include "base/cursor.h"
 #include "codec/utf8.h"
 #include "formats/safetensors/st_inside.h"
+#include "os/large.h"
 
 int
 pawl_st_compare(enum pawl_dtype dtype_a, struct pawl_str name_a, enum pawl_dtype dtype_b, struct pawl_str name_b)
@@ -153,18 +154,6 @@ place_items(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t 
 
 /* ---- the text ---- */
 
-static void
-add_u64(struct pawl_buffer *out, uint64_t value)
-{
-    char text[20];
-    size_t at = sizeof text;
-    do {
-        text[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-    pawl_buffer_add(out, text + at, sizeof text - at);
-}
-
 static int
 compare_pairs(const void *a, const void *b)
 {
@@ -196,23 +185,79 @@ add_metadata(struct pawl_buffer *out, const struct pawl_pair *metadata, size_t n
     return PAWL_OK;
 }
 
+/* Digits of any number of 64 bits. */
+#define DIGITS_MAX 20
+/* What an item's text has at most, beside its name and its shape: both brackets, the longest dtype, two offsets, commas. */
+#define ITEM_TEXT_MAX (56 + 2 * DIGITS_MAX)
+
+/* Two digits at a time: half the divisions, each of which waits for the one before. */
+static char *
+put_u64(char *to, uint64_t value)
+{
+    static const char PAIRS[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+        "49505152535455565758596061626364656667686970717273747576777879808182838485868788899091929394959697"
+        "9899";
+    char text[DIGITS_MAX];
+    size_t at = sizeof text;
+    for (; value >= 100; value /= 100) {
+        at -= 2;
+        memcpy(text + at, PAIRS + 2 * (value % 100), 2);
+    }
+    at -= 2;
+    memcpy(text + at, PAIRS + 2 * value, 2);
+    at += value < 10;
+    memcpy(to, text + at, sizeof text - at);
+    return to + (sizeof text - at);
+}
+
+static char *
+put_text(char *to, struct pawl_str text)
+{
+    memcpy(to, text.data, text.len);
+    return to + text.len;
+}
+
+/* Into room that is asked for once: an item has a dozen pieces, and a file may have a hundred thousand items. */
 static void
 add_item(struct pawl_buffer *out, const struct pawl_st_item *item, uint64_t begin, uint64_t bytes)
 {
     pawl_json_quote(out, item->name, PAWL_JSON_RAW);
-    pawl_buffer_add_z(out, ":{\"dtype\":\"");
-    pawl_buffer_add_z(out, pawl_dtype_name(item->dtype));
-    pawl_buffer_add_z(out, "\",\"shape\":[");
+    size_t room;
+    if (!pawl_mul_size(item->rank, DIGITS_MAX + 1, &room) || !pawl_add_size(room, ITEM_TEXT_MAX, &room) ||
+        !pawl_buffer_reserve(out, room)) {
+        out->is_failed = true;
+        return;
+    }
+    char *at = out->data + out->len;
+    at = put_text(at, PAWL_STR(":{\"dtype\":\""));
+    at = put_text(at, pawl_str_z(pawl_dtype_name(item->dtype)));
+    at = put_text(at, PAWL_STR("\",\"shape\":["));
     for (size_t i = 0; i < item->rank; i++) {
         if (i > 0)
-            pawl_buffer_add_char(out, ',');
-        add_u64(out, item->shape[i]);
+            *at++ = ',';
+        at = put_u64(at, item->shape[i]);
     }
-    pawl_buffer_add_z(out, "],\"data_offsets\":[");
-    add_u64(out, begin);
-    pawl_buffer_add_char(out, ',');
-    add_u64(out, begin + bytes);
-    pawl_buffer_add_z(out, "]}");
+    at = put_text(at, PAWL_STR("],\"data_offsets\":["));
+    at = put_u64(at, begin);
+    *at++ = ',';
+    at = put_u64(at, begin + bytes);
+    at = put_text(at, PAWL_STR("]}"));
+    out->len = (size_t)(at - out->data);
+}
+
+/*
+ * Room for the text of usual items, so that a large text is not moved as it grows, and its memory comes in large pages. Where there is no
+ * memory for it, what is added will tell.
+ */
+static void
+reserve_text(struct pawl_buffer *out, const struct pawl_st_item *items, size_t n)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += items[i].name.len + 3 + ITEM_TEXT_MAX + (items[i].rank < 4 ? items[i].rank : 4) * (DIGITS_MAX + 1);
+    if (pawl_buffer_reserve(out, bytes))
+        pawl_memory_large(out->data, out->capacity);
 }
 
 /* Spaces up to the alignment, and the length in front. */
@@ -238,22 +283,16 @@ finish_prefix(struct pawl_st_plan *plan, uint64_t align, struct pawl_error *err)
     return PAWL_OK;
 }
 
+/* Of items that were checked, in the order that the plan has. */
 static enum pawl_status
-make_plan(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n, const struct pawl_pair *metadata,
-          size_t n_metadata, bool has_metadata, uint64_t align, struct pawl_error *err)
+print_plan(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n, const struct pawl_pair *metadata,
+           size_t n_metadata, bool has_metadata, uint64_t align, struct pawl_error *err)
 {
-    enum pawl_status st = check_items(items, n, err);
-    if (st == PAWL_OK)
-        st = check_metadata(metadata, n_metadata, err);
-    if (st == PAWL_OK)
-        st = order_items(plan, items, n, err);
-    if (st == PAWL_OK)
-        st = place_items(plan, items, n, err);
-    if (st != PAWL_OK)
-        return st;
-
     struct pawl_buffer *out = &plan->prefix;
     static const char NO_LENGTH[8];
+    enum pawl_status st = place_items(plan, items, n, err);
+    if (st != PAWL_OK)
+        return st;
     pawl_buffer_add(out, NO_LENGTH, sizeof NO_LENGTH);
     pawl_buffer_add_char(out, '{');
     if (has_metadata || n_metadata != 0) {
@@ -263,6 +302,7 @@ make_plan(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n,
         if (n != 0)
             pawl_buffer_add_char(out, ',');
     }
+    reserve_text(out, items, n);
     for (size_t k = 0; k < n; k++) {
         if (k > 0)
             pawl_buffer_add_char(out, ',');
@@ -273,25 +313,57 @@ make_plan(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n,
     return finish_prefix(plan, align, err);
 }
 
+static enum pawl_status
+begin_plan(struct pawl_st_plan *plan, size_t n, uint64_t *align, struct pawl_error *err)
+{
+    *plan = (struct pawl_st_plan){ .prefix = PAWL_BUFFER_INIT };
+    if (*align == 0)
+        *align = 8;
+    if (*align < 8 || (*align & (*align - 1)) != 0)
+        return pawl_fail(err, PAWL_ARGUMENT, "argument",
+                         "the data can't be aligned to %" PRIu64 ": a power of two from 8 is expected", *align);
+    size_t bytes;
+    if (!pawl_mul_size(n, 2 * sizeof *plan->begins + sizeof *plan->order, &bytes) || !pawl_add_size(bytes, 1, &bytes))
+        return pawl_fail_memory(err, SIZE_MAX);
+    plan->begins = malloc(bytes);
+    if (plan->begins == NULL)
+        return pawl_fail_memory(err, bytes);
+    pawl_memory_filled(plan->begins, bytes);
+    plan->bytes = plan->begins + n;
+    plan->order = (size_t *)(plan->bytes + n);
+    return PAWL_OK;
+}
+
 enum pawl_status
 pawl_st_plan(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n, const struct pawl_pair *metadata,
              size_t n_metadata, bool has_metadata, uint64_t align, struct pawl_error *err)
 {
-    *plan = (struct pawl_st_plan){ .prefix = PAWL_BUFFER_INIT };
-    if (align == 0)
-        align = 8;
-    if (align < 8 || (align & (align - 1)) != 0)
-        return pawl_fail(err, PAWL_ARGUMENT, "argument",
-                         "the data can't be aligned to %" PRIu64 ": a power of two from 8 is expected", align);
-    size_t bytes;
-    if (!pawl_mul_size(n, sizeof(uint64_t), &bytes))
-        return pawl_fail_memory(err, SIZE_MAX);
-    plan->order = calloc(n == 0 ? 1 : n, sizeof *plan->order);
-    plan->begins = malloc(bytes + 1);
-    plan->bytes = malloc(bytes + 1);
-    enum pawl_status st = plan->order == NULL || plan->begins == NULL || plan->bytes == NULL
-                              ? pawl_fail_memory(err, bytes)
-                              : make_plan(plan, items, n, metadata, n_metadata, has_metadata, align, err);
+    enum pawl_status st = begin_plan(plan, n, &align, err);
+    if (st == PAWL_OK)
+        st = check_items(items, n, err);
+    if (st == PAWL_OK)
+        st = check_metadata(metadata, n_metadata, err);
+    if (st == PAWL_OK)
+        st = order_items(plan, items, n, err);
+    if (st == PAWL_OK)
+        st = print_plan(plan, items, n, metadata, n_metadata, has_metadata, align, err);
+    if (st != PAWL_OK)
+        pawl_st_plan_release(plan);
+    return st;
+}
+
+enum pawl_status
+pawl_st_plan_ordered(struct pawl_st_plan *plan, const struct pawl_st_item *items, size_t n,
+                     const struct pawl_pair *metadata, size_t n_metadata, bool has_metadata, uint64_t align,
+                     struct pawl_error *err)
+{
+    enum pawl_status st = begin_plan(plan, n, &align, err);
+    if (st == PAWL_OK)
+        st = check_metadata(metadata, n_metadata, err);
+    for (size_t i = 0; i < n && st == PAWL_OK; i++)
+        plan->order[i] = i;
+    if (st == PAWL_OK)
+        st = print_plan(plan, items, n, metadata, n_metadata, has_metadata, align, err);
     if (st != PAWL_OK)
         pawl_st_plan_release(plan);
     return st;
@@ -301,8 +373,6 @@ void
 pawl_st_plan_release(struct pawl_st_plan *plan)
 {
     pawl_buffer_release(&plan->prefix);
-    free(plan->order);
-    free(plan->begins);
-    free(plan->bytes);
+    free(plan->begins); /* and the other two */
     *plan = (struct pawl_st_plan){ .prefix = PAWL_BUFFER_INIT };
 }
