@@ -9,6 +9,7 @@
 #include "checkpoint/block_sums.h"
 #include "checkpoint/names.h"
 #include "checkpoint/values.h"
+#include "os/large.h"
 #include "os/thread.h"
 #include "codec/sha256_streams.h"
 #include "stream/stream_document.h"
@@ -19,42 +20,8 @@
 /* Hashed, then summed, at a time: what the second looks at is still in the processor's cache. */
 #define SUMMED_BYTES ((size_t)128 << 10)
 
-/* ---- shared storage ---- */
-
-static uint64_t
-stride_of(const struct pawl_tensor *tensor, size_t i, uint64_t packed)
-{
-    return tensor->strides == NULL ? packed : (uint64_t)tensor->strides[i];
-}
-
-static int
-compare_words(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
-/* An order in which tensors that share storage stand together, the least name first. It tells apart what pawl_tensor_shares does. */
-static int
-compare_storage(const void *a_item, const void *b_item)
-{
-    const struct pawl_tensor *a = *(const struct pawl_tensor *const *)a_item;
-    const struct pawl_tensor *b = *(const struct pawl_tensor *const *)b_item;
-    int order = compare_words((uint64_t)(uintptr_t)a->data, (uint64_t)(uintptr_t)b->data);
-    if (order == 0)
-        order = compare_words((uint64_t)a->dtype, (uint64_t)b->dtype);
-    if (order == 0)
-        order = compare_words(a->is_big_endian, b->is_big_endian);
-    if (order == 0)
-        order = compare_words(a->rank, b->rank);
-    uint64_t packed = 1; /* of both: the inner dimensions are equal as long as the loop goes on */
-    for (size_t i = a->rank; order == 0 && i-- > 0;) {
-        order = compare_words(a->shape[i], b->shape[i]);
-        if (order == 0)
-            order = compare_words(stride_of(a, i, packed), stride_of(b, i, packed));
-        packed *= a->shape[i];
-    }
-    return order != 0 ? order : pawl_str_compare(a->name, b->name);
-}
+/* So many tensors are fetched before their turn. */
+#define AHEAD ((size_t)16)
 
 /* ---- the files of one slot ---- */
 
@@ -86,58 +53,67 @@ check_profile(const struct pawl_tensor *tensor, enum pawl_profile profile, struc
     return st;
 }
 
-/* The tensors of a slot that are written, and a metadata pair for each that shares another's storage. */
+/* "pawl.alias.NAME": the name of the tensor whose storage it shares. */
 static enum pawl_status
-gather_set(struct pawl_parts *parts, struct pawl_part_set *set, const struct pawl_state *state, enum pawl_slot slot,
-           enum pawl_profile profile, struct pawl_error *err)
+add_alias(struct pawl_parts *parts, struct pawl_part_set *set, struct pawl_str name, struct pawl_str target,
+          struct pawl_error *err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < state->n_tensors; i++)
-        n += state->tensors[i].slot == slot;
-    set->tensors = pawl_arena_take_array(&parts->arena, n + 1, sizeof *set->tensors);
-    set->metadata = pawl_arena_take_array(&parts->arena, n + state->n_metadata + 4, sizeof *set->metadata);
-    if (set->tensors == NULL || set->metadata == NULL)
-        return pawl_fail_memory(err, (n + 1) * sizeof *set->tensors);
-    n = 0;
-    for (size_t i = 0; i < state->n_tensors; i++) {
-        if (state->tensors[i].slot != slot)
-            continue;
-        enum pawl_status st = check_profile(&state->tensors[i], profile, err);
-        if (st != PAWL_OK)
-            return st;
-        set->tensors[n++] = &state->tensors[i];
-    }
-    qsort(set->tensors, n, sizeof *set->tensors, compare_storage);
-    for (size_t i = 0; i < n; i++) {
-        const struct pawl_tensor *tensor = set->tensors[i];
-        const struct pawl_tensor *target = set->n == 0 ? NULL : set->tensors[set->n - 1];
-        if (target == NULL || !pawl_tensor_shares(target, tensor)) {
-            set->tensors[set->n++] = tensor;
-            continue;
-        }
-        const struct pawl_str prefix = PAWL_STR("pawl.alias.");
-        char *key = pawl_arena_take(&parts->arena, prefix.len + tensor->name.len);
-        if (key == NULL)
-            return pawl_fail_memory(err, prefix.len + tensor->name.len);
-        memcpy(key, prefix.data, prefix.len);
-        memcpy(key + prefix.len, tensor->name.data, tensor->name.len);
-        set->metadata[set->n_metadata++] = pair_of(pawl_str_make(key, prefix.len + tensor->name.len), target->name);
-    }
+    const struct pawl_str prefix = PAWL_STR("pawl.alias.");
+    char *key = pawl_arena_take(&parts->arena, prefix.len + name.len);
+    if (key == NULL)
+        return pawl_fail_memory(err, prefix.len + name.len);
+    memcpy(key, prefix.data, prefix.len);
+    if (name.len != 0)
+        memcpy(key + prefix.len, name.data, name.len);
+    set->metadata[set->n_metadata++] = pair_of(pawl_str_make(key, prefix.len + name.len), target);
     return PAWL_OK;
 }
 
+/* The tensors of a slot that are written, in the order of the file, and a metadata pair for each that shares another's storage. */
 static enum pawl_status
-plan_set(struct pawl_parts *parts, struct pawl_part_set *set, struct pawl_str base, uint64_t max_file_bytes,
-         struct pawl_error *err)
+gather_set(struct pawl_parts *parts, struct pawl_part_set *set, struct pawl_state *state, enum pawl_slot slot,
+           enum pawl_profile profile, struct pawl_error *err)
 {
-    struct pawl_st_item *items = pawl_arena_take_array(&parts->arena, set->n + 1, sizeof *items);
+    const struct pawl_state_order *order;
+    enum pawl_status st = PAWL_OK;
+    for (size_t i = 0; i < state->n_tensors && st == PAWL_OK && profile != PAWL_PROFILE_NONE; i++)
+        if (state->tensors[i].slot == slot)
+            st = check_profile(&state->tensors[i], profile, err);
+    if (st == PAWL_OK)
+        st = pawl_state_order(state, slot, &order, err);
+    if (st != PAWL_OK)
+        return st;
+    set->tensors = pawl_arena_take_array(&parts->arena, order->n + 1, sizeof *set->tensors);
+    set->metadata =
+        pawl_arena_take_array(&parts->arena, order->n_aliases + state->n_metadata + 4, sizeof *set->metadata);
+    if (set->tensors == NULL || set->metadata == NULL)
+        return pawl_fail_memory(err, (order->n + 1) * sizeof *set->tensors);
+    for (size_t i = 0; i < order->n; i++)
+        set->tensors[i] = &state->tensors[order->items[i]];
+    set->n = order->n;
+    for (size_t i = 0; i < order->n_aliases && st == PAWL_OK; i++)
+        st = add_alias(parts, set, state->tensors[order->aliases[i].tensor].name,
+                       state->tensors[order->aliases[i].target].name, err);
+    return st;
+}
+
+static enum pawl_status
+plan_set(struct pawl_part_set *set, struct pawl_str base, uint64_t max_file_bytes, struct pawl_error *err)
+{
+    /* Their names and dtypes were checked when they were described. */
+    struct pawl_st_item *items = malloc((set->n + 1) * sizeof *items);
     if (items == NULL)
         return pawl_fail_memory(err, (set->n + 1) * sizeof *items);
-    for (size_t i = 0; i < set->n; i++)
-        items[i] = (struct pawl_st_item){ set->tensors[i]->name, set->tensors[i]->dtype, set->tensors[i]->rank,
-                                          set->tensors[i]->shape };
-    enum pawl_status st =
-        pawl_split_plan(&set->split, base, items, set->n, set->metadata, set->n_metadata, true, max_file_bytes, 0, err);
+    pawl_memory_filled(items, (set->n + 1) * sizeof *items);
+    for (size_t i = 0; i < set->n; i++) {
+        const struct pawl_tensor *tensor = set->tensors[i];
+        if (i + AHEAD < set->n) /* they were described in another order: the waits for memory overlap */
+            __builtin_prefetch(set->tensors[i + AHEAD]);
+        items[i] = (struct pawl_st_item){ tensor->name, tensor->dtype, tensor->rank, tensor->shape };
+    }
+    enum pawl_status st = pawl_split_plan_ordered(&set->split, base, items, set->n, set->metadata, set->n_metadata,
+                                                  true, max_file_bytes, 0, err);
+    free(items);
     return st == PAWL_OK ? st : pawl_context(err, st, "plan the files of the %.*s", PAWL_ARG(base));
 }
 
@@ -178,7 +154,7 @@ check_optimizer_profile(struct pawl_str name, enum pawl_profile profile, struct 
 }
 
 static enum pawl_status
-plan_tensors(struct pawl_parts *parts, const struct pawl_state *state, const struct pawl_parts_options *options,
+plan_tensors(struct pawl_parts *parts, struct pawl_state *state, const struct pawl_parts_options *options,
              double *ret_lr, struct pawl_error *err)
 {
     struct pawl_str format = PAWL_STR("");
@@ -189,7 +165,7 @@ plan_tensors(struct pawl_parts *parts, const struct pawl_state *state, const str
     if (st == PAWL_OK)
         st = add_metadata(&parts->model, state, options->profile, &format, err);
     if (st == PAWL_OK)
-        st = plan_set(parts, &parts->model, PAWL_STR("model"), options->max_file_bytes, err);
+        st = plan_set(&parts->model, PAWL_STR("model"), options->max_file_bytes, err);
     if (st == PAWL_OK)
         st = gather_set(parts, &parts->optimizer, state, PAWL_OPTIMIZER, options->profile, err);
     if (st == PAWL_OK)
@@ -205,7 +181,7 @@ plan_tensors(struct pawl_parts *parts, const struct pawl_state *state, const str
     set->metadata[set->n_metadata++] = pair_of(PAWL_STR("optimizer"), name);
     set->metadata[set->n_metadata++] = pair_of(PAWL_STR("step"), pawl_str_z(step));
     set->metadata[set->n_metadata++] = pair_of(PAWL_STR("state"), pawl_buffer_str(&parts->optimizer_state));
-    return plan_set(parts, set, PAWL_STR("optimizer"), options->max_file_bytes, err);
+    return plan_set(set, PAWL_STR("optimizer"), options->max_file_bytes, err);
 }
 
 /* ---- the list of parts ---- */
@@ -297,7 +273,7 @@ pawl_parts_seal_sums(struct pawl_parts *parts)
 }
 
 enum pawl_status
-pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state, const struct pawl_parts_options *options,
+pawl_parts_plan(struct pawl_parts *parts, struct pawl_state *state, const struct pawl_parts_options *options,
                 struct pawl_error *err)
 {
     double lr = 0.0;

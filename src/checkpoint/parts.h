@@ -61,7 +61,7 @@ struct pawl_parts_options {
  * Plan the save of a state, whose lock is held until the parts are released. `parts` need not be initialised; on failure it is empty.
  * Returns PAWL_OK; PAWL_ARGUMENT and what a plan of a file answers: nothing was written; PAWL_NO_MEMORY.
  */
-enum pawl_status pawl_parts_plan(struct pawl_parts *parts, const struct pawl_state *state,
+enum pawl_status pawl_parts_plan(struct pawl_parts *parts, struct pawl_state *state,
                                  const struct pawl_parts_options *options, struct pawl_error *err);
 /*
  * Make the parts the save's own: copy what they borrow from the state, the files that go along and, with_tensors, what describes the tensors

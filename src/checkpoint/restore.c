@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "base/sort.h"
 #include "checkpoint/hashing.h"
 #include "checkpoint/names.h"
 #include "checkpoint/step_content.h"
@@ -81,6 +82,8 @@ struct plan {
     size_t n;
     uint32_t *first;    /* of each tensor of the set: index + 1 into places; 0: it goes nowhere */
     bool *has_overlaps; /* of each file of the set: some of it goes to memory that another place has too */
+    const struct pawl_state_order *order;
+    size_t next; /* in the order: behind the last one that a name of the file was */
 };
 
 static void
@@ -115,12 +118,26 @@ has_same_form(const struct pawl_tensor_info *info, const struct pawl_tensor *ten
     return true;
 }
 
+/* The tensor of that name. Most files hold what the state would write, in its order: so the next of that order is looked at first. */
+static const struct pawl_tensor *
+find_tensor(const struct pawl_restore *r, struct plan *plan, struct pawl_str name)
+{
+    if (plan->next < plan->order->n) {
+        const struct pawl_tensor *next = &r->state->tensors[plan->order->items[plan->next]];
+        if (pawl_str_equal(next->name, name)) {
+            plan->next++;
+            return next;
+        }
+    }
+    return pawl_state_find_tensor(r->state, plan->slot, name);
+}
+
 /* One name of the file: a tensor, or an alias of one. */
 static enum pawl_status
 plan_name(struct pawl_restore *r, struct plan *plan, struct pawl_str name, size_t info, bool *is_found)
 {
     const struct pawl_tensor_info *on_disk = &plan->set->tensors[info];
-    const struct pawl_tensor *tensor = pawl_state_find_tensor(r->state, plan->slot, name);
+    const struct pawl_tensor *tensor = find_tensor(r, plan, name);
     if (tensor == NULL)
         return add_text(r, &r->unexpected, name) ? PAWL_OK : no_memory(r);
     is_found[tensor - r->state->tensors] = true;
@@ -149,41 +166,51 @@ plan_name(struct pawl_restore *r, struct plan *plan, struct pawl_str name, size_
     return PAWL_OK;
 }
 
-static int
-compare_places(const void *a, const void *b)
+static uint64_t
+address_of(const struct place *place)
 {
-    uintptr_t first = (uintptr_t)((const struct place *)a)->tensor->data;
-    uintptr_t second = (uintptr_t)((const struct place *)b)->tensor->data;
-    return first < second ? -1 : first > second;
+    return (uint64_t)(uintptr_t)place->tensor->data;
+}
+
+static enum pawl_status
+note_clash(struct pawl_restore *r, const struct plan *plan, const struct place *first, const struct place *second)
+{
+    const struct pawl_tensor_info *a = &plan->set->tensors[first->info];
+    const struct pawl_tensor_info *b = &plan->set->tensors[second->info];
+    if (a == b || a->begin == a->end || !pawl_tensor_shares(first->tensor, second->tensor))
+        return PAWL_OK;
+    struct pawl_str one = first->tensor->name;
+    struct pawl_str other = second->tensor->name;
+    bool is_ascending = pawl_str_compare(one, other) < 0;
+    return pawl_restore_add_name(r, &r->mismatched, "%s: bytes of its own on disk, the storage of %s asked",
+                                 PAWL_SHOW(is_ascending ? other : one), PAWL_SHOW(is_ascending ? one : other))
+               ? PAWL_OK
+               : no_memory(r);
 }
 
 /*
  * Tensors that the caller has tied and the file holds apart: one memory can't take both, and taking the last one would lose the other
- * in silence.
+ * in silence. Where addresses ascend there are none.
  */
 static enum pawl_status
 note_clashes(struct pawl_restore *r, struct plan *plan)
 {
-    struct place *sorted = malloc((plan->n + 1) * sizeof *sorted);
     enum pawl_status st = PAWL_OK;
-    if (sorted == NULL)
-        return pawl_fail_memory(r->err, (plan->n + 1) * sizeof *sorted);
-    if (plan->n != 0)
-        memcpy(sorted, plan->places, plan->n * sizeof *sorted);
-    qsort(sorted, plan->n, sizeof *sorted, compare_places);
-    for (size_t i = 1; i < plan->n && st == PAWL_OK; i++) {
-        const struct pawl_tensor_info *a = &plan->set->tensors[sorted[i - 1].info];
-        const struct pawl_tensor_info *b = &plan->set->tensors[sorted[i].info];
-        if (a == b || a->begin == a->end || !pawl_tensor_shares(sorted[i - 1].tensor, sorted[i].tensor))
-            continue;
-        struct pawl_str one = sorted[i - 1].tensor->name;
-        struct pawl_str other = sorted[i].tensor->name;
-        bool is_ascending = pawl_str_compare(one, other) < 0;
-        if (!pawl_restore_add_name(r, &r->mismatched, "%s: bytes of its own on disk, the storage of %s asked",
-                                   PAWL_SHOW(is_ascending ? other : one), PAWL_SHOW(is_ascending ? one : other)))
-            st = no_memory(r);
-    }
-    free(sorted);
+    size_t ascending = 1;
+    while (ascending < plan->n && address_of(&plan->places[ascending - 1]) < address_of(&plan->places[ascending]))
+        ascending++;
+    if (ascending >= plan->n)
+        return PAWL_OK;
+    struct pawl_sort_item *items = malloc(2 * plan->n * sizeof *items);
+    if (items == NULL)
+        return pawl_fail_memory(r->err, 2 * plan->n * sizeof *items);
+    for (size_t i = 0; i < plan->n; i++)
+        items[i] = (struct pawl_sort_item){ address_of(&plan->places[i]), i };
+    const struct pawl_sort_item *sorted = pawl_sort_by_key(items, items + plan->n, plan->n);
+    for (size_t i = 1; i < plan->n && st == PAWL_OK; i++)
+        if (sorted[i - 1].key == sorted[i].key)
+            st = note_clash(r, plan, &plan->places[sorted[i - 1].item], &plan->places[sorted[i].item]);
+    free(items);
     return st;
 }
 
@@ -192,7 +219,9 @@ plan_slot(struct pawl_restore *r, struct plan *plan, bool *is_found)
 {
     const struct pawl_set *set = plan->set;
     size_t n_names = set->n + set->n_aliases;
-    enum pawl_status st = PAWL_OK;
+    enum pawl_status st = pawl_state_order(r->state, plan->slot, &plan->order, r->err);
+    if (st != PAWL_OK)
+        return st;
 
     plan->places = malloc((n_names + 1) * sizeof *plan->places);
     plan->first = calloc(set->n + 1, sizeof *plan->first);
@@ -221,14 +250,21 @@ struct span {
     uint32_t file;
 };
 
-static int
-compare_spans(const void *a, const void *b)
+/* The spans by where they begin: as they are, or in the room behind them. `items` is room for twice as many. */
+static const struct span *
+sort_spans(struct span *spans, size_t n, struct pawl_sort_item *items)
 {
-    const struct span *first = a;
-    const struct span *second = b;
-    if (first->begin != second->begin)
-        return first->begin < second->begin ? -1 : 1;
-    return first->end < second->end ? -1 : first->end > second->end;
+    size_t ascending = 1;
+    while (ascending < n && spans[ascending - 1].begin <= spans[ascending].begin)
+        ascending++;
+    if (ascending >= n)
+        return spans;
+    for (size_t i = 0; i < n; i++)
+        items[i] = (struct pawl_sort_item){ (uint64_t)spans[i].begin, i };
+    const struct pawl_sort_item *sorted = pawl_sort_by_key(items, items + n, n);
+    for (size_t i = 0; i < n; i++)
+        spans[n + i] = spans[sorted[i].item];
+    return spans + n;
 }
 
 /*
@@ -239,10 +275,14 @@ compare_spans(const void *a, const void *b)
 static enum pawl_status
 find_overlaps(struct pawl_restore *r, struct plan *const plans[2], bool *ret_across)
 {
-    size_t n = 0;
-    struct span *spans = malloc((plans[0]->n + plans[1]->n + 1) * sizeof *spans);
-    if (spans == NULL)
-        return pawl_fail_memory(r->err, (plans[0]->n + plans[1]->n + 1) * sizeof *spans);
+    size_t n = 0, most = plans[0]->n + plans[1]->n + 1;
+    struct span *spans = malloc(2 * most * sizeof *spans);
+    struct pawl_sort_item *items = malloc(2 * most * sizeof *items);
+    if (spans == NULL || items == NULL) {
+        free(spans);
+        free(items);
+        return pawl_fail_memory(r->err, 2 * most * (sizeof *spans + sizeof *items));
+    }
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < plans[k]->n; i++) {
             const struct place *place = &plans[k]->places[i];
@@ -253,11 +293,11 @@ find_overlaps(struct pawl_restore *r, struct plan *const plans[2], bool *ret_acr
             n += span->begin != span->end;
         }
     }
-    qsort(spans, n, sizeof *spans, compare_spans);
+    const struct span *sorted = sort_spans(spans, n, items);
     *ret_across = false;
-    uintptr_t end = n == 0 ? 0 : spans[0].end; /* of all so far */
+    uintptr_t end = n == 0 ? 0 : sorted[0].end; /* of all so far */
     for (size_t i = 1; i < n; i++) {
-        const struct span *before = &spans[i - 1], *span = &spans[i];
+        const struct span *before = &sorted[i - 1], *span = &sorted[i];
         if (span->begin < end) { /* the one before begins no later: it is of the same heap of spans */
             before->plan->has_overlaps[before->file] = true;
             span->plan->has_overlaps[span->file] = true;
@@ -266,6 +306,7 @@ find_overlaps(struct pawl_restore *r, struct plan *const plans[2], bool *ret_acr
         end = span->end > end ? span->end : end;
     }
     free(spans);
+    free(items);
     return PAWL_OK;
 }
 

@@ -9,8 +9,9 @@
 #include "base/options.h"
 #include "codec/utf8.h"
 #include "formats/json/json.h"
+#include "formats/json/name_table.h"
 #include "model/set.h"
-#include "pawl/digest.h"
+#include "os/large.h"
 
 /* ---- small helpers ---- */
 
@@ -43,6 +44,7 @@ grow(void **items, size_t n, size_t *capacity, size_t each)
     void *larger = realloc(*items, bytes);
     if (larger == NULL)
         return false;
+    pawl_memory_large(larger, bytes);
     *items = larger;
     *capacity = wanted;
     return true;
@@ -101,6 +103,8 @@ pawl_state_free(struct pawl_state *state)
     pawl_buffer_release(&state->optimizer_json);
     free(state->tensors);
     free(state->tensor_table);
+    for (size_t i = 0; i < sizeof state->orders / sizeof *state->orders; i++)
+        pawl_state_order_release(&state->orders[i]);
     free(state->numbers);
     free(state->rngs);
     free(state->opaques);
@@ -113,27 +117,26 @@ pawl_state_free(struct pawl_state *state)
 
 /* ---- tensors ---- */
 
-static size_t
+static uint32_t
 hash_tensor(enum pawl_slot slot, struct pawl_str name)
 {
-    unsigned char which = (unsigned char)slot;
-    uint64_t hash = pawl_fnv1a(PAWL_FNV1A_BASIS, &which, 1);
-    return (size_t)pawl_fnv1a(hash, name.data, name.len);
+    return (uint32_t)pawl_name_hash(name) ^ (slot == PAWL_OPTIMIZER ? UINT32_C(0x9e3779b9) : 0);
 }
 
 /* Where (slot, name) stands in the table, or the free place where it would. */
-static size_t
-find_place(const struct pawl_state *state, enum pawl_slot slot, struct pawl_str name)
+static struct pawl_state_place *
+find_place(const struct pawl_state *state, enum pawl_slot slot, struct pawl_str name, uint32_t hash)
 {
     size_t mask = state->tensor_table_size - 1;
-    size_t at = hash_tensor(slot, name) & mask;
-    while (state->tensor_table[at] != 0) {
-        const struct pawl_tensor *tensor = &state->tensors[state->tensor_table[at] - 1];
+    size_t at = hash & mask;
+    for (; state->tensor_table[at].index != 0; at = (at + 1) & mask) {
+        if (state->tensor_table[at].hash != hash)
+            continue;
+        const struct pawl_tensor *tensor = &state->tensors[state->tensor_table[at].index - 1];
         if (tensor->slot == slot && pawl_str_equal(tensor->name, name))
             break;
-        at = (at + 1) & mask;
     }
-    return at;
+    return &state->tensor_table[at];
 }
 
 const struct pawl_tensor *
@@ -141,7 +144,7 @@ pawl_state_find_tensor(const struct pawl_state *state, enum pawl_slot slot, stru
 {
     if (state->tensor_table_size == 0)
         return NULL;
-    uint32_t index = state->tensor_table[find_place(state, slot, name)];
+    uint32_t index = find_place(state, slot, name, hash_tensor(slot, name))->index;
     return index == 0 ? NULL : &state->tensors[index - 1];
 }
 
@@ -154,14 +157,20 @@ grow_table(struct pawl_state *state)
     if (state->n_tensors + 1 <= state->tensor_table_size / 2)
         return true;
     size_t size = state->tensor_table_size == 0 ? 64 : 2 * state->tensor_table_size;
-    uint32_t *table = calloc(size, sizeof *table);
+    struct pawl_state_place *table = calloc(size, sizeof *table);
     if (table == NULL)
         return false;
+    for (size_t i = 0; i < state->tensor_table_size; i++) {
+        struct pawl_state_place place = state->tensor_table[i];
+        size_t at = place.hash & (size - 1);
+        while (place.index != 0 && table[at].index != 0)
+            at = (at + 1) & (size - 1);
+        if (place.index != 0)
+            table[at] = place;
+    }
     free(state->tensor_table);
     state->tensor_table = table;
     state->tensor_table_size = size;
-    for (size_t i = 0; i < state->n_tensors; i++)
-        table[find_place(state, state->tensors[i].slot, state->tensors[i].name)] = (uint32_t)i + 1;
     return true;
 }
 
@@ -254,7 +263,9 @@ add_tensor(struct pawl_state *state, struct pawl_tensor tensor, struct pawl_erro
     if (!grow((void **)&state->tensors, state->n_tensors, &state->tensors_capacity, sizeof *state->tensors) ||
         !grow_table(state) || !pawl_tensor_keep(&state->arena, &tensor))
         return pawl_fail_memory(err, sizeof tensor);
-    state->tensor_table[find_place(state, tensor.slot, tensor.name)] = (uint32_t)state->n_tensors + 1;
+    uint32_t hash = hash_tensor(tensor.slot, tensor.name);
+    *find_place(state, tensor.slot, tensor.name, hash) =
+        (struct pawl_state_place){ hash, (uint32_t)state->n_tensors + 1 };
     state->tensors[state->n_tensors++] = tensor;
     return PAWL_OK;
 }

@@ -33,15 +33,35 @@ struct pawl_state_file {
     struct pawl_buffer data;
 };
 
+/* Of a table of tensors: a hash, so that looking on does not look at the tensors, and an index + 1; 0: free. */
+struct pawl_state_place {
+    uint32_t hash, index;
+};
+
+/* A tensor that is not written, as it shares the storage of another one; both by their places among the state's tensors. */
+struct pawl_state_alias {
+    uint32_t tensor, target;
+};
+
+/* The tensors of one slot as its file has them (state_order.c). */
+struct pawl_state_order {
+    uint32_t *items; /* those that are written, by their places among the state's tensors, in the order of the file */
+    size_t n;
+    struct pawl_state_alias *aliases;
+    size_t n_aliases;
+    size_t n_described; /* the state's tensors, of both slots, when this was found */
+};
+
 struct pawl_state {
     pthread_mutex_t lock;
     struct pawl_arena arena;
 
     struct pawl_tensor *tensors; /* both slots, in the order of description */
     size_t n_tensors, tensors_capacity;
-    /* open addressing over (slot, name); values are index + 1 */
-    uint32_t *tensor_table;
+    /* open addressing over (slot, name) */
+    struct pawl_state_place *tensor_table;
     size_t tensor_table_size;
+    struct pawl_state_order orders[2]; /* of the model and of the optimizer, as they were last asked for */
 
     struct pawl_state_number *numbers;
     size_t n_numbers, numbers_capacity;
@@ -63,6 +83,14 @@ struct pawl_state {
 /* The tensor of that slot and name; NULL when there is none. */
 const struct pawl_tensor *pawl_state_find_tensor(const struct pawl_state *state, enum pawl_slot slot,
                                                  struct pawl_str name);
+
+/*
+ * How the tensors of a slot stand in its file. Found when it is first asked for and kept: tensors are only ever added to a state, and none
+ * is changed, so the order is another one only when there are more of them. The state's lock is held for as long as the answer is used.
+ */
+enum pawl_status pawl_state_order(struct pawl_state *state, enum pawl_slot slot,
+                                  const struct pawl_state_order **ret_order, struct pawl_error *err);
+void pawl_state_order_release(struct pawl_state_order *order);
 
 /* Copy what the tensor points to (name, shape, strides, the source's struct) into the arena; false: no memory. */
 bool pawl_tensor_keep(struct pawl_arena *arena, struct pawl_tensor *tensor);

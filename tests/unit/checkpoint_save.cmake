@@ -5,6 +5,7 @@ pawl_unit_test(test_run SOURCES unit/test_run.c LIBRARIES pawl_sim)
 pawl_unit_test(test_golden_save SOURCES unit/test_golden_save.c LIBRARIES pawl_sim)
 pawl_unit_test(test_retention SOURCES unit/test_retention.c LIBRARIES pawl_sim)
 pawl_unit_test(test_state SOURCES unit/test_state.c LIBRARIES pawl_sim)
+pawl_unit_test(test_state_order SOURCES unit/test_state_order.c LIBRARIES pawl_sim)
 pawl_unit_test(test_save_restore SOURCES unit/test_save_restore.c LIBRARIES pawl_sim)
 pawl_unit_test(test_save_memory SOURCES unit/test_save_memory.c
     LIBRARIES pawl_sim -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
