@@ -7,7 +7,7 @@
 /* Which of the three a command line asks for, and which flags each takes. */
 static const char *const raw_flags[] = { "steps" };
 static const char *const shard_flags[] = { "max-steps", "batch",  "seq-len", "ckpt-every", "optimizer", "momentum",
-                                           "keep",      "resume", "split",   "vocab",      "async",    "sums" };
+                                           "keep",      "resume", "split",   "vocab",      "async",     "sums" };
 
 static enum pawl_status
 usage(struct pawl_error *err, const char *message)

@@ -169,9 +169,9 @@ open_run(struct trainer *t, struct pawl_error *err)
     enum pawl_status st = files_join(t->options->out, "ckpt", t->root, err);
     if (st != PAWL_OK)
         return st;
-    struct pawl_run_options options = PAWL_RUN_OPTIONS(.keep = t->options->keep, .profile = PAWL_PROFILE_TINYLLM,
-                                                       .failpoint = on_failpoint, .warning = on_warning, .context = t,
-                                                       .write_sums = t->options->sums);
+    struct pawl_run_options options =
+        PAWL_RUN_OPTIONS(.keep = t->options->keep, .profile = PAWL_PROFILE_TINYLLM, .failpoint = on_failpoint,
+                         .warning = on_warning, .context = t, .write_sums = t->options->sums);
     st = pawl_run_open_z(t->root, &options, &t->run, err);
     say_warnings(t);
     return st;
