@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -81,6 +83,125 @@ class TensorDict(dict[str, "NDArray[Any]"]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_tensor_dict, (dict(self), self.dtypes, self.metadata, self._shapes))
+
+
+class LazyTensors(TensorDict):
+    """A TensorDict that knows all its names, and reads and verifies an array when it is first asked for.
+
+    Until then the dict below holds None for it. Whoever goes by Python's protocols never sees that: `dict(d)`, `{**d}` and
+    `f(**d)` use keys() and `[]` of a subclass that has its own `__iter__`. What is asked for everything fills everything first.
+    """
+
+    def __init__(self, places: Mapping[str, int], read: Callable[[int], Array]) -> None:
+        super().__init__(dict.fromkeys(places))
+        self._read = read
+        self._pending = dict(places)  # name to the tensor's place; an alias has its target's
+        self._shared: dict[int, Array] = {}
+        self._aliased = {place for place, names in Counter(places.values()).items() if names > 1}
+        self._lock = threading.Lock()
+
+    def _fill(self, *names: str) -> None:
+        for name in names:
+            place = self._pending.get(name)
+            if place is None:
+                continue
+            array = self._shared.get(place)
+            if array is None:
+                array = self._read(place)  # without the lock: several threads read at once
+            with self._lock:
+                if place in self._aliased:
+                    array = self._shared.setdefault(place, array)
+                if self._pending.get(name) is not None:  # else another thread was first, and its array is the one
+                    super().__setitem__(name, array)
+                    del self._pending[name]
+                if not self._pending:
+                    self._shared.clear()
+
+    def _fill_all(self) -> None:
+        self._fill(*self._pending)
+
+    def _forget(self, name: str) -> None:
+        with self._lock:
+            self._pending.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return super().__iter__()
+
+    def __getitem__(self, name: str) -> Array:
+        self._fill(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._fill(name)
+        return super().get(name, default)
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        self._fill(name)
+        return super().setdefault(name, default)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        self._fill(name)
+        return super().pop(name, *default)
+
+    def popitem(self) -> tuple[str, Array]:
+        if self:
+            self._fill(next(reversed(self)))
+        return super().popitem()
+
+    def items(self) -> Any:
+        self._fill_all()
+        return super().items()
+
+    def values(self) -> Any:
+        self._fill_all()
+        return super().values()
+
+    def copy(self) -> dict[str, Array]:
+        self._fill_all()
+        return super().copy()
+
+    def __setitem__(self, name: str, array: Array) -> None:
+        self._forget(name)
+        super().__setitem__(name, array)
+
+    def __delitem__(self, name: str) -> None:
+        self._forget(name)
+        super().__delitem__(name)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._pending.clear()
+        super().clear()
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for name, array in dict(*args, **kwargs).items():
+            self[name] = array
+
+    def __or__(self, other: Any) -> Any:
+        self._fill_all()
+        return super().__or__(other)
+
+    def __ror__(self, other: Any) -> Any:
+        self._fill_all()
+        return super().__ror__(other)
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        self._fill_all()
+        if isinstance(other, LazyTensors):
+            other._fill_all()
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} tensors, {len(self._pending)} of them not read yet>"
 
 
 def _tensor_dict(

@@ -16,7 +16,7 @@ import numpy as np
 from . import _pawl
 from ._arrays import NUMPY, RAW, Array, TensorDict, as_array, tensor_of
 from ._errors import ArgumentError, FormatError, MismatchError, NotFoundError, Problem, Warning, problems, reasons_of
-from ._files import read_model
+from ._files import lazy_model, read_model
 from ._optimizer import OptimizerState as OptimizerState
 from ._optimizer import from_json, optimizer_of, to_json
 from ._tree import MARK, Encoder, decode
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 Model: TypeAlias = "Mapping[str, Any] | Any"
 Rng: TypeAlias = "tuple[int, int] | Mapping[str, str] | Any"
 KeepBest: TypeAlias = "tuple[str, Literal['min', 'max'], int]"
-Trust: TypeAlias = Literal["full", "size-only"]
+Trust: TypeAlias = Literal["full", "size-only", "lazy"]
 
 _COUNT_MAX = 2**63 - 1
 _STATE_KEYS = ("tokens_seen", "data_cursor", "lr", "config_sha256", "git_sha", "loss_scale")
 _VERBATIM = ("config.json", "tokenizer.json", "generation_config.json")
 _RESERVED = ("MANIFEST.json", "model.safetensors", "optimizer.safetensors", "trainer_state.json", "model.safetensors.index.json",
              "optimizer.safetensors.index.json")  # fmt: skip
+_TRUSTS = {"full": 0, "size-only": 1, "lazy": 2}
 _PROFILES = {None: 0, "tinyllm": 1, "course": 2}
 
 
@@ -426,6 +427,8 @@ class Attachments(Mapping[str, Any]):
 class Checkpoint:
     """A checkpoint that was loaded: every file that it was made from had the size and the sha256 of its manifest.
 
+    With ``trust="lazy"`` that holds for a tensor from the moment that it is first asked for.
+
     ``step``, ``path``; ``model`` and ``optimizer`` (None: there is none); ``rng`` and ``rngs``: the run's generator as
     ``(state, inc)``, and every generator as hex digits; ``state``: tokens_seen, data_cursor, lr, config_sha256, git_sha,
     loss_scale; ``metrics``; ``config`` and ``config_bytes``; ``attachments``; ``skipped``: newer steps that were passed over, and
@@ -438,18 +441,20 @@ class Checkpoint:
     (7, {'d': 2}, {'at': (1, 2)}, None, None)
     """
 
-    def __init__(self, ckpt: _pawl.Ckpt, report: Any, *, weights_only: bool, copy: bool) -> None:
+    def __init__(self, ckpt: _pawl.Ckpt, report: Any, *, trust: Trust, weights_only: bool, copy: bool) -> None:
         info = ckpt.info()
+        read = lazy_model if trust == "lazy" else read_model
+        self._trust = trust
         self._ckpt = ckpt
         self._info = info
         self.step: int = info["step"]
         self.path: Path = Path(info["path"])
         self.complete: bool = info["complete"]
-        self.model: TensorDict = read_model(ckpt.model(), copy=copy)
+        self.model: TensorDict = read(ckpt.model(), copy=copy)
         self.optimizer: OptimizerState | None = None
         tensors = None if weights_only else ckpt.optimizer()
         if tensors is not None and info["optimizer_name"] != "none":
-            self.optimizer = from_json(info["optimizer_name"], info["optimizer_state"], read_model(tensors, copy=copy))
+            self.optimizer = from_json(info["optimizer_name"], info["optimizer_state"], read(tensors, copy=copy))
         self.rngs: dict[str, str] = info["rngs"]
         self.metrics: dict[str, float] = info["metrics"]
         self.rng: tuple[int, int] | None = None
@@ -494,6 +499,22 @@ class Checkpoint:
         rng.set_state((int(words[0], 16), int(words[1], 16)))
         rng.spare = self._info["numbers"].get(f"{name}_spare")
         return rng
+
+    def verify(self) -> list[Problem]:
+        """What of the checkpoint is damaged; ``[]`` when nothing is.
+
+        A lazy one: all tensors that were not asked for yet, by all processors, by ``pawl.sums`` where the step has it, else by their
+        files' sha256. One that was loaded by its sizes: the whole step, as ``verify_step`` does. Any other was verified when it was
+        loaded, and nothing is read.
+
+        >>> import numpy, pawl
+        >>> _ = pawl.save_checkpoint("c6", 1, {"w": numpy.ones(2)})
+        >>> pawl.load_checkpoint("c6", trust="lazy").verify()
+        []
+        """
+        if self._trust == "size-only":
+            return verify_step(self.path)
+        return reasons_of(self._ckpt.verify()[0])
 
     def restore(
         self,
@@ -604,7 +625,10 @@ def load_checkpoint(
     """Load a step, or the newest that verifies.
 
     Every listed file is hashed once. A damaged step is passed over with a ``pawl.Warning`` and stands in ``Checkpoint.skipped``.
-    ``trust="size-only"`` compares sizes only, for a filesystem that checks by itself. ``weights_only``: the optimizer's files
+    ``trust="size-only"`` compares sizes only, for a filesystem that checks by itself. ``trust="lazy"`` reads no tensor: each is
+    verified when it is first asked for, and is FormatError with its name when it is damaged, then and whenever it is asked for
+    again; ``Checkpoint.verify`` looks at the rest. With ``pawl.sums`` (``sums=True`` of the save) that reads the tensor's bytes,
+    without it the tensor's whole file. A lazy load can't fall back to an older step over a damaged tensor. ``weights_only``: the optimizer's files
     may be damaged, and are not read. ``copy=False``: arrays lie in maps of the files.
 
     Raises NotFoundError when there is no checkpoint at all, NoneCompleteError when there are and none verifies, IncompleteError
@@ -616,11 +640,11 @@ def load_checkpoint(
     >>> pawl.load_checkpoint("c4").step, pawl.load_checkpoint("c4", 1).model["w"]
     (2, array([1, 1]))
     """
-    if trust not in ("full", "size-only"):
-        raise ArgumentError(f"trust is {trust!r}, expected 'full' or 'size-only'", code="argument")
+    if trust not in _TRUSTS:
+        raise ArgumentError(f"trust is {trust!r}, expected 'full', 'size-only' or 'lazy'", code="argument")
     number = None if step is None else check_step(step)
-    ckpt, report = _pawl.open_ckpt(root, number, trust == "size-only", weights_only)
-    checkpoint = Checkpoint(ckpt, report, weights_only=weights_only, copy=copy)
+    ckpt, report = _pawl.open_ckpt(root, number, _TRUSTS[trust], weights_only)
+    checkpoint = Checkpoint(ckpt, report, trust=trust, weights_only=weights_only, copy=copy)
     said = [f"{path} was skipped: {_why(reasons)}" for path, reasons in checkpoint.skipped]
     if checkpoint._own:
         said.append(f"{checkpoint.path} is not complete: {_why(checkpoint._own)}")

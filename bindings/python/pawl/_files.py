@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from . import _pawl
 from ._arrays import (
-    Array, TensorDict, check_allow, check_allowed, mapped_array, metadata_of, new_array, packed_shape, tensors_of, PACKED,
+    Array, LazyTensors, TensorDict, check_allow, check_allowed, mapped_array, metadata_of, new_array, packed_shape, tensors_of, PACKED,
 )  # fmt: skip
 from ._errors import ArgumentError, FormatError, MissingTensorError, Problem, reasons_of
 from ._types import Floats, Mode, Overflow, Progress, StrPath
@@ -136,6 +136,24 @@ def read_model(
             dtypes[alias] = at[1]
             if at[1] in PACKED:
                 out._shapes[alias] = at[2]
+    return out
+
+
+def lazy_model(model: _pawl.Model, *, copy: bool = True) -> LazyTensors:
+    """All tensors of a model of a lazy checkpoint, each read when it is first asked for."""
+    entries = model.tensors()
+    places = {entry[0]: i for i, entry in enumerate(entries)}
+    places |= {alias: places[target] for alias, target in model.aliases().items()}
+
+    def read(i: int) -> Array:
+        if copy:
+            return read_tensor(model, i, entries[i], "auto")
+        return mapped_array(model.map(i), entries[i][1], entries[i][2], "auto")
+
+    out = LazyTensors(places, read)
+    out.metadata = own_metadata(model)
+    out.dtypes = {name: entries[i][1] for name, i in places.items()}
+    out._shapes = {name: entries[i][2] for name, i in places.items() if entries[i][1] in PACKED}
     return out
 
 

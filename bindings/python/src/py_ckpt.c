@@ -7,12 +7,12 @@ struct ckpt {
 
 static PyTypeObject *ckpt_type;
 
-/* open_ckpt(root, step or None, size_only, weights_only) -> (Ckpt, report) */
+/* open_ckpt(root, step or None, trust, weights_only) -> (Ckpt, report) */
 static PyObject *
 open_ckpt(PyObject *self, PyObject *args)
 {
     PyObject *root_object, *step_object, *bytes, *result = NULL;
-    int size_only, weights_only;
+    int trust, weights_only;
     long long step = 0;
     struct pawl_str root;
     struct pawl_ckpt *ckpt = NULL;
@@ -20,7 +20,7 @@ open_ckpt(PyObject *self, PyObject *args)
     struct pawl_error err = PAWL_ERROR_INIT;
     enum pawl_status st;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOpp:open_ckpt", &root_object, &step_object, &size_only, &weights_only))
+    if (!PyArg_ParseTuple(args, "OOip:open_ckpt", &root_object, &step_object, &trust, &weights_only))
         return NULL;
     if (step_object != Py_None) {
         step = PyLong_AsLongLong(step_object);
@@ -30,7 +30,7 @@ open_ckpt(PyObject *self, PyObject *args)
     if (!path_of(root_object, &bytes, &root))
         return NULL;
     struct pawl_ckpt_options options = { .size = sizeof options,
-                                         .trust = size_only ? PAWL_TRUST_SIZE_ONLY : PAWL_TRUST_FULL,
+                                         .trust = (enum pawl_trust)trust,
                                          .weights_only = weights_only != 0 };
     bool is_newest = step_object == Py_None;
     Py_BEGIN_ALLOW_THREADS st = is_newest ? pawl_ckpt_open_newest(root, &options, &ckpt, &report, &err)
@@ -262,12 +262,28 @@ ckpt_restore_stream(PyObject *self, PyObject *arg)
     Py_RETURN_NONE;
 }
 
+/* verify() -> report: what a lazy checkpoint has not looked at yet; damage is in the report and no error */
+static PyObject *
+ckpt_verify(PyObject *self, PyObject *unused)
+{
+    struct pawl_report *report = NULL;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st;
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS st = pawl_ckpt_verify(((struct ckpt *)self)->ckpt, &report, &err);
+    Py_END_ALLOW_THREADS if (st != PAWL_OK && st != PAWL_INCOMPLETE) return fail_with(&err, report);
+    PyObject *found = report_from(report);
+    pawl_report_free(report);
+    return found;
+}
+
 static PyMethodDef ckpt_methods[] = {
     { "restore_stream", ckpt_restore_stream, METH_O, "restore_stream(stream)" },
     { "model", ckpt_model, METH_NOARGS, "the weights" },
     { "optimizer", ckpt_optimizer, METH_NOARGS, "the optimizer's tensors, or None" },
     { "info", ckpt_info, METH_NOARGS, "everything else" },
     { "file", ckpt_file, METH_O, "file(name) -> bytes" },
+    { "verify", ckpt_verify, METH_NOARGS, "verify() -> report" },
     { NULL, NULL, 0, NULL },
 };
 
@@ -310,7 +326,7 @@ list_ckpts(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    { "open_ckpt", open_ckpt, METH_VARARGS, "open_ckpt(root, step, size_only, weights_only) -> (Ckpt, report)" },
+    { "open_ckpt", open_ckpt, METH_VARARGS, "open_ckpt(root, step, trust, weights_only) -> (Ckpt, report)" },
     { "list_ckpts", list_ckpts, METH_VARARGS, "list_ckpts(root, size_only) -> (report, latest)" },
     { NULL, NULL, 0, NULL },
 };

@@ -240,7 +240,7 @@ def test_a_damaged_step_is_passed_over_and_said():
     with pytest.raises(pawl.NotFoundError) as gone:
         pawl.load_checkpoint("r", 9)
     assert not isinstance(gone.value, pawl.NoneCompleteError)
-    for bad in ({"trust": "lazy"}, {"step": -1}):
+    for bad in ({"trust": "none"}, {"step": -1}):
         with pytest.raises(pawl.ArgumentError):
             pawl.load_checkpoint("r", **bad)
 
