@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 
@@ -15,6 +16,12 @@ TOP = pathlib.Path(__file__).resolve().parents[3]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also the long tests")
+
+
+def pytest_configure() -> None:
+    # Begun in the background by a shell, a program ignores SIGINT, and Python then raises no KeyboardInterrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
