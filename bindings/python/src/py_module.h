@@ -41,6 +41,15 @@ struct talk {
     int64_t last_ns;     /* when progress was called */
     uint64_t total;
 };
+/*
+ * Take the GIL in a callback, and give it back. False: the interpreter is ending, and must not be called. A thread that would wait for the GIL
+ * while the interpreter goes is ended in the middle of a call into the library, or finds nothing to ask.
+ */
+bool interpreter_enter(PyGILState_STATE *ret_gil);
+void interpreter_exit(PyGILState_STATE gil);
+/* With the GIL, which is let go meanwhile: no callback calls the interpreter from now on. Waits for those that do, but no longer than 5 s. */
+void interpreter_close(void);
+
 int talk_progress(void *context, uint64_t done_bytes, uint64_t total_bytes);
 int talk_failpoint(void *context, const char *name);
 void talk_warning(void *context, const struct pawl_problem *problem);

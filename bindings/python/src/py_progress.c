@@ -4,6 +4,7 @@
  */
 #include "py_module.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 /* At most ten calls a second. */
@@ -17,6 +18,45 @@ now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* ---- the end of the interpreter ---- */
+
+#define CLOSE_NS INT64_C(5000000000)
+
+static atomic_bool is_closed;
+static atomic_uint n_inside; /* threads in a callback, or waiting for the GIL for it */
+
+bool
+interpreter_enter(PyGILState_STATE *ret_gil)
+{
+    /* Counted first: who closes either sees this thread, or is seen by it. */
+    (void)atomic_fetch_add(&n_inside, 1);
+    if (atomic_load(&is_closed)) {
+        (void)atomic_fetch_sub(&n_inside, 1);
+        return false;
+    }
+    *ret_gil = PyGILState_Ensure();
+    return true;
+}
+
+void
+interpreter_exit(PyGILState_STATE gil)
+{
+    PyGILState_Release(gil);
+    (void)atomic_fetch_sub(&n_inside, 1);
+}
+
+void
+interpreter_close(void)
+{
+    const struct timespec pause = { .tv_nsec = 1000000 };
+    atomic_store(&is_closed, true);
+    int64_t end = now_ns() + CLOSE_NS;
+    Py_BEGIN_ALLOW_THREADS while (atomic_load(&n_inside) != 0 && now_ns() < end)(void) nanosleep(&pause, NULL);
+    Py_END_ALLOW_THREADS
+}
+
+/* ---- callbacks ---- */
+
 static bool
 call_progress(const struct talk *talk, uint64_t done, uint64_t total)
 {
@@ -29,7 +69,9 @@ int
 talk_progress(void *context, uint64_t done_bytes, uint64_t total_bytes)
 {
     struct talk *talk = context;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil;
+    if (!interpreter_enter(&gil))
+        return 0;
     bool is_fine = !PyErr_Occurred() && PyErr_CheckSignals() == 0;
     talk->total = total_bytes;
     if (is_fine && talk->progress != NULL && done_bytes < total_bytes) {
@@ -39,7 +81,7 @@ talk_progress(void *context, uint64_t done_bytes, uint64_t total_bytes)
             is_fine = call_progress(talk, done_bytes, total_bytes);
         }
     }
-    PyGILState_Release(gil);
+    interpreter_exit(gil);
     return is_fine ? 0 : -1;
 }
 
@@ -53,16 +95,16 @@ int
 talk_failpoint(void *context, const char *name)
 {
     struct talk *talk = context;
-    if (talk->failpoint == NULL)
+    PyGILState_STATE gil;
+    if (talk->failpoint == NULL || !interpreter_enter(&gil))
         return 0;
-    PyGILState_STATE gil = PyGILState_Ensure();
     long answer = -1;
     if (!PyErr_Occurred()) {
         PyObject *value = PyObject_CallFunction(talk->failpoint, "s", name);
         answer = value == NULL ? -1 : PyLong_AsLong(value);
         Py_XDECREF(value);
     }
-    PyGILState_Release(gil);
+    interpreter_exit(gil);
     return answer == 0 ? 0 : -1;
 }
 
@@ -70,9 +112,9 @@ void
 talk_warning(void *context, const struct pawl_problem *problem)
 {
     struct talk *talk = context;
-    if (talk->warnings == NULL)
+    PyGILState_STATE gil;
+    if (talk->warnings == NULL || !interpreter_enter(&gil))
         return;
-    PyGILState_STATE gil = PyGILState_Ensure();
     if (!PyErr_Occurred()) { /* else the call is ending with an exception, which matters more */
         PyObject *item = PyTuple_New(3);
         PyObject *file = problem->file.data == NULL ? Py_NewRef(Py_None) : name_from(problem->file);
@@ -82,5 +124,5 @@ talk_warning(void *context, const struct pawl_problem *problem)
             PyErr_Clear(); /* no memory for a warning: the save goes on */
         Py_XDECREF(item);
     }
-    PyGILState_Release(gil);
+    interpreter_exit(gil);
 }

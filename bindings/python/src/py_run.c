@@ -29,8 +29,6 @@ struct run {
 };
 
 static PyTypeObject *run_type;
-/* The interpreter has waited for the saves in flight and is ending: no other thread calls into it any more. */
-static atomic_bool is_leaving;
 
 static bool
 is_from_call(struct run *r)
@@ -51,14 +49,14 @@ run_failpoint(void *context, const char *name)
     struct run *r = context;
     if (is_from_call(r))
         return talk_failpoint(&r->talk, name);
-    if (!atomic_load(&r->has_failpoint) || atomic_load(&is_leaving))
+    PyGILState_STATE gil;
+    if (!atomic_load(&r->has_failpoint) || !interpreter_enter(&gil))
         return 0;
-    PyGILState_STATE gil = PyGILState_Ensure();
     struct talk talk = { .failpoint = r->failpoint };
     int answer = talk_failpoint(&talk, name);
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(r->failpoint); /* nobody else hears of it in this thread */
-    PyGILState_Release(gil);
+    interpreter_exit(gil);
     return answer;
 }
 
@@ -463,7 +461,7 @@ leave(PyObject *self, PyObject *unused)
 {
     (void)self;
     (void)unused;
-    atomic_store(&is_leaving, true);
+    interpreter_close();
     Py_RETURN_NONE;
 }
 
