@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import atexit
 from typing import TYPE_CHECKING, Any
 
 from . import _pawl
@@ -38,6 +39,8 @@ if libpawl_version() != __version__ or _pawl.header_version != __version__:
         f"the package pawl is {__version__}, and the libpawl that was loaded is {libpawl_version()}"
         f" (the module was built for {_pawl.header_version})"
     )
+
+atexit.register(_pawl.leave)  # the first registered is called last: after the saves in flight were waited for
 
 if TYPE_CHECKING:
     from ._arrays import TensorDict as TensorDict
