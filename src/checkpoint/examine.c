@@ -716,9 +716,19 @@ open_entry(struct pawl_step *step, const struct pawl_dir *parent, const char *na
     enum pawl_status st = pawl_dir_stat(parent, name, ret_status, err);
     if (st != PAWL_OK)
         return st;
-    step->device = ret_status->device;
-    step->inode = ret_status->inode;
-    return ret_status->kind == PAWL_OS_DIR ? pawl_dir_open_in(&step->dir, parent, name, err) : PAWL_OK;
+    struct pawl_os_stat opened = *ret_status;
+    if (ret_status->kind == PAWL_OS_DIR) {
+        st = pawl_dir_open_in(&step->dir, parent, name, err);
+        /* Of what was opened, which its handle keeps from becoming another: the name may have changed hands since, and the number of
+         * a directory that is gone is given to the next. */
+        if (st == PAWL_OK)
+            st = pawl_dir_stat(&step->dir, ".", &opened, err);
+        if (st != PAWL_OK)
+            pawl_dir_release(&step->dir); /* it may be tried again */
+    }
+    step->device = opened.device;
+    step->inode = opened.inode;
+    return st;
 }
 
 enum pawl_status

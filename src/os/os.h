@@ -96,7 +96,7 @@ struct pawl_os {
     /* ---- names ---- */
 
     int (*stat)(void *context, struct pawl_os_dir *dir, const char *name,
-                struct pawl_os_stat *ret); /* of a link: the link */
+                struct pawl_os_stat *ret); /* of a link: the link; of ".": the directory itself */
     int (*read_link)(void *context, struct pawl_os_dir *dir, const char *name, char *text, size_t size,
                      size_t *ret_len);
     int (*rename)(void *context, struct pawl_os_dir *from_dir, const char *from, struct pawl_os_dir *to_dir,

@@ -22,9 +22,14 @@
 
 #define ROOT "raced"
 
+static pid_t writer; /* 0: there is none */
+
+/* A writer that goes on for ever would keep the output of a failed test open. */
 static void
 fail(const char *what, const char *detail)
 {
+    if (writer > 0)
+        (void)kill(writer, SIGKILL);
     (void)fprintf(stderr, "test_races: %s: %s\n", what, detail);
     exit(1);
 }
@@ -89,7 +94,7 @@ read_beside(unsigned long loads)
     unsigned long different = 0;
     life_init(&life, 0);
     remove_root();
-    pid_t writer = fork();
+    writer = fork();
     if (writer < 0)
         fail("fork", strerror(errno));
     if (writer == 0)
@@ -123,6 +128,7 @@ read_beside(unsigned long loads)
     }
     (void)kill(writer, SIGKILL);
     (void)waitpid(writer, NULL, 0);
+    writer = 0;
     life_release(&life);
     return different;
 }
