@@ -338,6 +338,75 @@ a_writer_that_replaces_without_exchange(void **state)
     race(20, SIM_EXCHANGE, 0);
 }
 
+/* Two whole directories that take turns under one name; the second is pruned when the first is back. */
+struct turns {
+    struct simdisk *disk;
+    unsigned away, back; /* the calls before which they change */
+    bool is_back;
+};
+
+static void
+rename_in_root(struct simdisk *disk, const char *from, const char *to)
+{
+    struct pawl_dir root = open_root(disk);
+    assert_int_equal(pawl_dir_rename(&root, from, to, PAWL_OS_REPLACE, NULL), PAWL_OK);
+    pawl_dir_release(&root);
+}
+
+static void
+take_turns(void *context, unsigned call)
+{
+    struct turns *turns = context;
+    if (call == turns->away) {
+        rename_in_root(turns->disk, "step-000020", "spare");
+        rename_in_root(turns->disk, "other", "step-000020");
+    } else if (call == turns->back) {
+        rename_in_root(turns->disk, "step-000020", "gone");
+        rename_in_root(turns->disk, "spare", "step-000020");
+        simdisk_remove(turns->disk, ROOT "/gone/model.safetensors");
+        turns->is_back = true;
+    }
+}
+
+/*
+ * Goal: a directory that was replaced while it was read is not believed, though the name stands for one of the number that it had at first: numbers
+ * of directories that are gone are given to new ones. Method: two directories change places before every call of a load, and back before
+ * every one of the next few.
+ */
+static void
+a_number_that_comes_back(void **state)
+{
+    (void)state;
+    bool is_reached = true;
+    for (unsigned away = 0; is_reached; away++) {
+        is_reached = false;
+        for (unsigned more = 1; more < 12; more++) {
+            struct turns turns = { .away = away, .back = away + more };
+            struct hook_os hook;
+            struct pawl_ckpt *ckpt = NULL;
+            struct pawl_error err = PAWL_ERROR_INIT;
+            struct toy toy;
+            toy_init(&toy, 0);
+            turns.disk = disk_with(&(struct saved){ 20, 1 }, 1);
+            rename_in_root(turns.disk, "step-000020", "spare");
+            struct pawl_run *run = open_run(simdisk_os(turns.disk), PAWL_RUN_OPTIONS(.keep = 0));
+            save_step(run, &toy, 20, 2);
+            close_run(run);
+            rename_in_root(turns.disk, "step-000020", "other");
+            rename_in_root(turns.disk, "spare", "step-000020");
+            const struct pawl_os *os = hook_begin(&hook, simdisk_os(turns.disk));
+            hook.act = take_turns;
+            hook.context = &turns;
+            if (pawl_ckpt_open_newest_os(os, PAWL_STR(ROOT), NULL, &ckpt, NULL, &err) != PAWL_OK)
+                fail_msg("away before call %u, back before %u: %s", away, turns.back, err.message);
+            is_reached = is_reached || turns.is_back;
+            pawl_ckpt_close(ckpt);
+            toy_release(&toy);
+            simdisk_free(turns.disk);
+        }
+    }
+}
+
 /* A directory that is another one at every look: the search ends, and does not say that there is nothing. */
 static void
 change_always(void *context, unsigned call)
@@ -444,6 +513,7 @@ main(void)
         cmocka_unit_test(a_writer_that_publishes_and_prunes),
         cmocka_unit_test(a_writer_that_replaces_the_step_being_read),
         cmocka_unit_test(a_writer_that_replaces_without_exchange),
+        cmocka_unit_test(a_number_that_comes_back),
         cmocka_unit_test(a_root_that_never_rests),
         cmocka_unit_test(only_damage_makes_a_search_go_on),
     };
