@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/checked.h"
+#include "base/sort.h"
 #include "formats/safetensors/st_inside.h"
 
 /* Where the name of a tensor stands in the file; names lie in the text, also those that had escapes. */
@@ -26,53 +27,23 @@ is_sorted(const struct pawl_st_header *h)
     return true;
 }
 
-struct sort_item {
-    uint64_t key;
-    size_t index;
-};
-
-/* Stable, by `key`: a byte at a time from the lowest, bytes that are all the same left out. Returns where the result is. */
-static struct sort_item *
-radix_sort(struct sort_item *items, struct sort_item *spare, size_t n)
-{
-    for (unsigned shift = 0; shift < 64; shift += 8) {
-        size_t begins[256] = { 0 };
-        for (size_t i = 0; i < n; i++)
-            begins[items[i].key >> shift & 0xff]++;
-        if (begins[items[0].key >> shift & 0xff] == n)
-            continue;
-        size_t begin = 0;
-        for (size_t b = 0; b < 256; b++) {
-            size_t count = begins[b];
-            begins[b] = begin;
-            begin += count;
-        }
-        for (size_t i = 0; i < n; i++)
-            spare[begins[items[i].key >> shift & 0xff]++] = items[i];
-        struct sort_item *swap = items;
-        items = spare;
-        spare = swap;
-    }
-    return items;
-}
-
-/* tensors[i] becomes the old tensors[order[i].index], in place: every cycle of the permutation once. Spoils `order`. */
+/* tensors[i] becomes the old tensors[order[i].item], in place: every cycle of the permutation once. Spoils `order`. */
 static void
-permute(struct pawl_tensor_info *tensors, struct sort_item *order, size_t n)
+permute(struct pawl_tensor_info *tensors, struct pawl_sort_item *order, size_t n)
 {
     for (size_t start = 0; start < n; start++) {
-        if (order[start].index == start)
+        if (order[start].item == start)
             continue;
         struct pawl_tensor_info held = tensors[start];
         size_t to = start;
-        while (order[to].index != start) {
-            size_t from = order[to].index;
+        while (order[to].item != start) {
+            size_t from = order[to].item;
             tensors[to] = tensors[from];
-            order[to].index = to;
+            order[to].item = to;
             to = from;
         }
         tensors[to] = held;
-        order[to].index = to;
+        order[to].item = to;
     }
 }
 
@@ -86,20 +57,20 @@ sort_tensors(struct pawl_st_header *h, struct pawl_error *err)
     size_t n = h->n;
     if (is_sorted(h))
         return PAWL_OK;
-    struct sort_item *items = malloc(2 * n * sizeof *items);
+    struct pawl_sort_item *items = malloc(2 * n * sizeof *items);
     if (items == NULL)
         return pawl_fail_memory(err, 2 * n * sizeof *items);
     for (size_t i = 0; i < n; i++)
-        items[i] = (struct sort_item){ h->tensors[i].end, i };
-    struct sort_item *order = radix_sort(items, items + n, n);
+        items[i] = (struct pawl_sort_item){ h->tensors[i].end, i };
+    struct pawl_sort_item *order = pawl_sort_by_key(items, items + n, n);
     for (size_t i = 0; i < n; i++)
-        order[i].key = h->tensors[order[i].index].begin;
-    order = radix_sort(order, order == items ? items + n : items, n);
+        order[i].key = h->tensors[order[i].item].begin;
+    order = pawl_sort_by_key(order, order == items ? items + n : items, n);
 
-    struct sort_item *places = order == items ? items + n : items; /* by the old index: the new one */
+    struct pawl_sort_item *places = order == items ? items + n : items; /* by the old index: the new one */
     for (size_t i = 0; i < n; i++)
-        places[order[i].index].index = i;
-    pawl_name_table_renumber(&h->names, &places[0].index, sizeof places[0]);
+        places[order[i].item].item = i;
+    pawl_name_table_renumber(&h->names, &places[0].item, sizeof places[0]);
     permute(h->tensors, order, n);
     free(items);
     return PAWL_OK;
