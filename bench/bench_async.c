@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "bench_tools.h"
 #include "pawl/pawl.h"
 
 #define TENSORS 147
@@ -167,28 +168,12 @@ remove_step(const char *dir, const char *root, int64_t step)
     (void)rmdir(path);
 }
 
-static int
-compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double
-median(enum way way, unsigned rounds)
-{
-    double sorted[ROUNDS_MAX];
-    memcpy(sorted, times[way], rounds * sizeof *sorted);
-    qsort(sorted, rounds, sizeof *sorted, compare);
-    return sorted[rounds / 2];
-}
-
 static void
 print_result(size_t bytes, unsigned rounds, double first_ratio, bool is_json)
 {
     double m[WAYS];
     for (unsigned i = 0; i < WAYS; i++)
-        m[i] = median((enum way)i, rounds);
+        m[i] = bench_median(times[i], rounds);
     double stall = m[COPY_STALL] / m[MEMCPY], durable = m[COPY_DURABLE] / m[FOREGROUND];
     double borrowed = m[BORROW_DURABLE] / m[FOREGROUND];
     if (is_json) {
@@ -259,7 +244,7 @@ main(int argc, char **argv)
         save_in_background(borrow, state, r, &times[BORROW_STALL][r], &times[BORROW_DURABLE][r]);
         remove_step(dir, ROOTS[2], r);
     }
-    double first_ratio = times[COPY_STALL][0] / median(MEMCPY, rounds);
+    double first_ratio = times[COPY_STALL][0] / bench_median(times[MEMCPY], rounds);
     print_result(bytes, rounds, first_ratio, is_json);
     if (pawl_run_close(foreground, &err) != PAWL_OK || pawl_run_close(copy, &err) != PAWL_OK ||
         pawl_run_close(borrow, &err) != PAWL_OK)

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench_tools.h"
 #include "pawl/run.h"
 
 #define ROUNDS_MAX 101
@@ -112,22 +113,6 @@ measure(const char *root, double (*to)[ROUNDS_MAX], size_t round)
     pawl_ckpt_close(open_timed(root, PAWL_TRUST_FULL, &to[FULL][round]));
 }
 
-static int
-compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double
-median(const double *values, size_t n)
-{
-    double sorted[ROUNDS_MAX];
-    memcpy(sorted, values, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
-    return sorted[n / 2];
-}
-
 static void
 print_results(size_t bytes, size_t rounds, bool is_json)
 {
@@ -142,7 +127,7 @@ print_results(size_t bytes, size_t rounds, bool is_json)
         else
             (void)printf("%zu tensors, %s\n", TENSORS[s], has_sums(s) ? "with pawl.sums" : "without");
         for (size_t w = 0; w < WAYS; w++) {
-            double seconds = median(times[s][w], rounds);
+            double seconds = bench_median(times[s][w], rounds);
             if (is_json)
                 (void)printf(", \"%s_s\": %.7f", WAY_KEYS[w], seconds);
             else if (w == REST || w == FULL)
@@ -156,23 +141,6 @@ print_results(size_t bytes, size_t rounds, bool is_json)
     }
     if (is_json)
         (void)printf("]}\n");
-}
-
-static void
-remove_root(const char *root)
-{
-    static const char *const names[] = {
-        "step-000001/MANIFEST.json",      "step-000001/model.safetensors", "step-000001/optimizer.safetensors",
-        "step-000001/trainer_state.json", "step-000001/pawl.sums",         "LATEST"
-    };
-    char path[4200];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", root, names[i]);
-        (void)unlink(path);
-    }
-    (void)snprintf(path, sizeof path, "%s/step-000001", root);
-    (void)rmdir(path);
-    (void)rmdir(root);
 }
 
 int
@@ -214,7 +182,7 @@ main(int argc, char **argv)
     print_results(bytes, rounds, is_json);
     for (size_t s = 0; s < SHAPES; s++) {
         root_of(dir, s, root, sizeof root);
-        remove_root(root);
+        bench_remove_root(root);
     }
     return 0;
 }

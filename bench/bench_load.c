@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench_tools.h"
 #include "cli/limits.h"
 
 #define ROUNDS_MAX 31
@@ -82,18 +83,6 @@ empty_cache(const struct files *files)
 {
     for (size_t i = 0; i < files->n; i++)
         limits_forget_file(files->names[i]);
-}
-
-static void
-remove_root(const struct files *files)
-{
-    char name[4400];
-    for (size_t i = 0; i < files->n; i++)
-        (void)unlink(files->names[i]);
-    (void)rmdir(step_path);
-    (void)snprintf(name, sizeof name, "%s/LATEST", root);
-    (void)unlink(name);
-    (void)rmdir(root);
 }
 
 static void
@@ -219,20 +208,6 @@ verify(void)
     return speed(seconds);
 }
 
-static uint64_t
-status_kib(const char *key)
-{
-    char line[256];
-    uint64_t value = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, key, strlen(key)) == 0)
-            value = strtoull(line + strlen(key) + 1, NULL, 10);
-    if (file != NULL)
-        (void)fclose(file);
-    return value;
-}
-
 static void
 measure(enum layout layout, size_t round, const struct files *files, struct pawl_state *state)
 {
@@ -259,32 +234,18 @@ measure(enum layout layout, size_t round, const struct files *files, struct pawl
         r->ratio[k][round] = r->speed[k][round] / (k == RAW ? read : k == COLD || k == VERIFY_COLD ? both : hash);
 }
 
-static int
-compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double
-median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare);
-    return values[n / 2];
-}
-
 static void
 print_result(enum layout layout, size_t rounds, int is_first, int is_json)
 {
     struct result *r = &results[layout];
-    double read = median(r->limits[0], rounds), hash = median(r->limits[1], rounds);
+    double read = bench_median(r->limits[0], rounds), hash = bench_median(r->limits[1], rounds);
     if (is_json)
         (void)printf("%s\"%s\": {\"read_limit_gb_s\": %.3f, \"hash_limit_gb_s\": %.3f", is_first ? "" : ", ",
                      NAMES[layout], read, hash);
     else
         (void)printf("%-5s  read %.2f, hash %.2f GB/s:", NAMES[layout], read, hash);
     for (int k = 0; k < KINDS; k++) {
-        double gb_s = median(r->speed[k], rounds), ratio = median(r->ratio[k], rounds);
+        double gb_s = bench_median(r->speed[k], rounds), ratio = bench_median(r->ratio[k], rounds);
         if (is_json)
             (void)printf(", \"%s_gb_s\": %.3f, \"%s_ratio\": %.3f", KIND_NAMES[k], gb_s, KIND_NAMES[k], ratio);
         else
@@ -303,9 +264,9 @@ first_load(const struct files *files, struct pawl_state *state, double *ret_mib,
         (void)fclose(file);
     }
     empty_cache(files);
-    uint64_t before = status_kib("VmRSS:");
+    uint64_t before = bench_status_kib("VmRSS:");
     (void)load(state, PAWL_TRUST_FULL);
-    uint64_t after = status_kib("VmHWM:");
+    uint64_t after = bench_status_kib("VmHWM:");
     *ret_mib = after > before ? (double)(after - before) / 1024.0 : 0.0;
     *ret_cached = cached_part(files);
 }
@@ -358,7 +319,7 @@ main(int argc, char **argv)
             measure((enum layout)k, round, &files, state);
         print_result((enum layout)k, rounds, n++ == 0, is_json);
         pawl_state_free(state);
-        remove_root(&files);
+        bench_remove_root(root);
     }
     (void)printf(is_json ? "}, \"memory_mib\": %.1f, \"left_in_cache\": %.3f}\n"
                          : "memory of a cold load %.1f MiB; of the files in the cache after it: %.3f\n",

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench_tools.h"
 #include "cli/limits.h"
 
 #define ROUNDS_MAX 31
@@ -43,27 +44,6 @@ die(const char *what, const struct pawl_error *err)
 {
     (void)fprintf(stderr, "bench_save: %s: %s\n", what, err == NULL ? "failed" : err->message);
     exit(1);
-}
-
-static void
-remove_folder(const char *path, int depth)
-{
-    DIR *stream = opendir(path);
-    struct dirent *entry;
-    while (stream != NULL && (entry = readdir(stream)) != NULL) {
-        char name[4600];
-        struct stat status;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        (void)snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        if (lstat(name, &status) == 0 && S_ISDIR(status.st_mode) && depth > 0)
-            remove_folder(name, depth - 1);
-        else
-            (void)unlink(name);
-    }
-    if (stream != NULL)
-        (void)closedir(stream);
-    (void)rmdir(path);
 }
 
 /* Take the files of the step out of the cache; the name of the largest of them. */
@@ -145,7 +125,7 @@ measure(enum layout layout, size_t round, const struct pawl_state *described)
     struct result *result = &results[layout];
     char largest[4700] = "";
     int64_t step;
-    remove_folder(root, 1);
+    bench_remove_root(root);
     if (pawl_run_open_z(root, &PAWL_RUN_OPTIONS(.max_file_bytes = layout == CUT ? bytes / 2 + 4096 : 0), &run, &err) !=
         PAWL_OK)
         die(root, &err);
@@ -177,20 +157,6 @@ measure(enum layout layout, size_t round, const struct pawl_state *described)
     (void)pawl_run_close(run, NULL);
 }
 
-static uint64_t
-status_kib(const char *key)
-{
-    char line[256];
-    uint64_t value = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, key, strlen(key)) == 0)
-            value = strtoull(line + strlen(key) + 1, NULL, 10);
-    if (file != NULL)
-        (void)fclose(file);
-    return value;
-}
-
 /* The peak of the first save beyond what was there, in MiB. */
 static double
 memory_of_a_save(struct pawl_state *state)
@@ -202,26 +168,12 @@ memory_of_a_save(struct pawl_state *state)
         (void)fputs("5", file); /* the peak begins anew */
         (void)fclose(file);
     }
-    uint64_t before = status_kib("VmRSS:");
+    uint64_t before = bench_status_kib("VmRSS:");
     if (pawl_run_open_z(root, NULL, &run, &err) != PAWL_OK || pawl_run_save(run, state, 1, NULL, &err) != PAWL_OK)
         die("save", &err);
     (void)pawl_run_close(run, NULL);
-    uint64_t after = status_kib("VmHWM:");
+    uint64_t after = bench_status_kib("VmHWM:");
     return after > before ? (double)(after - before) / 1024.0 : 0.0;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double
-median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare);
-    return values[n / 2];
 }
 
 int
@@ -262,13 +214,13 @@ main(int argc, char **argv)
         for (int k = 0; k < LAYOUTS; k++)
             measure((enum layout)k, round, states[k]);
     }
-    remove_folder(root, 1);
+    bench_remove_root(root);
     double small_to_large[ROUNDS_MAX];
     for (size_t i = 0; i < rounds; i++)
         small_to_large[i] = results[LARGE].save[i] / results[SMALL].save[i];
-    double few = median(small_to_large, rounds);
-    double write = median(limits[0], rounds), read = median(limits[1], rounds), one = median(limits[2], rounds),
-           two = median(limits[3], rounds);
+    double few = bench_median(small_to_large, rounds);
+    double write = bench_median(limits[0], rounds), read = bench_median(limits[1], rounds),
+           one = bench_median(limits[2], rounds), two = bench_median(limits[3], rounds);
     (void)printf(is_json ? "{\"bytes\": %zu, \"rounds\": %zu, \"limits\": {\"write_gb_s\": %.3f, \"read_gb_s\": %.3f, "
                            "\"hash_gb_s\": %.3f, \"hash_two_gb_s\": %.3f}, \"save_memory_mib\": %.1f, "
                            "\"small_to_large\": %.3f, \"layouts\": {"
@@ -281,9 +233,10 @@ main(int argc, char **argv)
         (void)printf(is_json ? "%s\"%s\": {\"save_gb_s\": %.3f, \"cold_gb_s\": %.3f, \"warm_gb_s\": %.3f, "
                                "\"save_ratio\": %.3f, \"cold_ratio\": %.3f, \"warm_ratio\": %.3f}"
                              : "%s%-6s  %.2f  %.2f  %.2f                      %.2f  %.2f  %.2f\n",
-                     is_json && k != 0 ? ", " : "", NAMES[k], median(r->save, rounds), median(r->cold, rounds),
-                     median(r->warm, rounds), median(r->ratios[SAVE_TO_LIMIT], rounds),
-                     median(r->ratios[COLD_TO_LIMIT], rounds), median(r->ratios[WARM_TO_HASH], rounds));
+                     is_json && k != 0 ? ", " : "", NAMES[k], bench_median(r->save, rounds),
+                     bench_median(r->cold, rounds), bench_median(r->warm, rounds),
+                     bench_median(r->ratios[SAVE_TO_LIMIT], rounds), bench_median(r->ratios[COLD_TO_LIMIT], rounds),
+                     bench_median(r->ratios[WARM_TO_HASH], rounds));
         pawl_state_free(states[k]);
     }
     if (is_json)

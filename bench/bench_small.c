@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench_tools.h"
 #include "checkpoint/parts.h"
 #include "cli/limits.h"
 
@@ -170,29 +171,13 @@ measure(enum layout layout, size_t round)
     clean();
 }
 
-static int
-compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double
-median(const double *values, size_t n)
-{
-    double sorted[ROUNDS_MAX];
-    memcpy(sorted, values, n * sizeof *values);
-    qsort(sorted, n, sizeof *sorted, compare);
-    return sorted[n / 2];
-}
-
 static double
 median_ratio(const double *over, const double *under, size_t n)
 {
     double ratios[ROUNDS_MAX];
     for (size_t i = 0; i < n; i++)
         ratios[i] = over[i] / under[i];
-    return median(ratios, n);
+    return bench_median(ratios, n);
 }
 
 static void
@@ -205,7 +190,7 @@ report(size_t rounds, int is_json)
     for (int p = 0; p < PHASES; p++) {
         (void)printf(is_json ? "%s\"%s\": {" : "%s%-10s", is_json && p != 0 ? ", " : "", PHASE_NAMES[p]);
         for (int k = 0; k < LAYOUTS; k++) {
-            double ms = median(times[p][k], rounds) * 1e3;
+            double ms = bench_median(times[p][k], rounds) * 1e3;
             if (is_json)
                 (void)printf("\"%s_ms\": %.3f, ", LAYOUT_NAMES[k], ms);
             else

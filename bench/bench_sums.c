@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench_tools.h"
 #include "pawl/pcg32.h"
 #include "pawl/run.h"
 
@@ -78,39 +79,6 @@ save(struct pawl_run *run, struct pawl_state *state, enum way way)
     return now() - begin;
 }
 
-static int
-compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double
-median(const double *values, unsigned n)
-{
-    double sorted[ROUNDS_MAX];
-    memcpy(sorted, values, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
-    return sorted[n / 2];
-}
-
-static void
-remove_root(const char *root)
-{
-    static const char *const names[] = {
-        "step-000001/MANIFEST.json",      "step-000001/model.safetensors", "step-000001/optimizer.safetensors",
-        "step-000001/trainer_state.json", "step-000001/pawl.sums",         "LATEST"
-    };
-    char path[4200];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", root, names[i]);
-        (void)unlink(path);
-    }
-    (void)snprintf(path, sizeof path, "%s/step-000001", root);
-    (void)rmdir(path);
-    (void)rmdir(root);
-}
-
 static void
 print_results(size_t bytes, unsigned rounds, bool is_json)
 {
@@ -122,8 +90,8 @@ print_results(size_t bytes, unsigned rounds, bool is_json)
         double ratios[ROUNDS_MAX];
         for (unsigned r = 0; r < rounds; r++)
             ratios[r] = times[w][1][r] / times[w][0][r];
-        double without = median(times[w][0], rounds), with = median(times[w][1], rounds);
-        double ratio = median(ratios, rounds);
+        double without = bench_median(times[w][0], rounds), with = bench_median(times[w][1], rounds);
+        double ratio = bench_median(ratios, rounds);
         if (is_json)
             (void)printf(", \"%s\": {\"without_s\": %.6f, \"with_s\": %.6f, \"ratio\": %.4f}", KEYS[w], without, with,
                          ratio);
@@ -190,7 +158,7 @@ main(int argc, char **argv)
             if (pawl_run_close(runs[w][k], &err) != PAWL_OK)
                 die("close", &err);
             root_of(dir, (enum way)w, k != 0, root, sizeof root);
-            remove_root(root);
+            bench_remove_root(root);
         }
     }
     free(memory);
