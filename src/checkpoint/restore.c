@@ -8,6 +8,7 @@
 #include "checkpoint/hashing.h"
 #include "checkpoint/names.h"
 #include "checkpoint/step_content.h"
+#include "model/shared_storage.h"
 #include "os/inlet.h"
 #include "os/parallel.h"
 #include "pawl/digest.h"

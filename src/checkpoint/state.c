@@ -174,27 +174,6 @@ grow_table(struct pawl_state *state)
     return true;
 }
 
-bool
-pawl_tensor_shares(const struct pawl_tensor *a, const struct pawl_tensor *b)
-{
-    /* Nothing lies at NULL: two tensors without elements and without memory have no storage to share. */
-    if (a->data == NULL || a->data != b->data || a->source != NULL || b->source != NULL)
-        return false;
-    if (a->dtype != b->dtype || a->rank != b->rank || a->is_big_endian != b->is_big_endian)
-        return false;
-    /* "Row-major and packed" can be said with strides and without. */
-    int64_t packed_a = 1, packed_b = 1;
-    for (size_t i = a->rank; i-- > 0;) {
-        if (a->shape[i] != b->shape[i])
-            return false;
-        if ((a->strides != NULL ? a->strides[i] : packed_a) != (b->strides != NULL ? b->strides[i] : packed_b))
-            return false;
-        packed_a = (int64_t)((uint64_t)packed_a * a->shape[i]);
-        packed_b = (int64_t)((uint64_t)packed_b * b->shape[i]);
-    }
-    return true;
-}
-
 static enum pawl_status
 check_tensor(const struct pawl_state *state, const struct pawl_tensor *tensor, struct pawl_error *err)
 {

@@ -95,7 +95,4 @@ void pawl_state_order_release(struct pawl_state_order *order);
 /* Copy what the tensor points to (name, shape, strides, the source's struct) into the arena; false: no memory. */
 bool pawl_tensor_keep(struct pawl_arena *arena, struct pawl_tensor *tensor);
 
-/* Do two tensors share storage (address, dtype, shape and strides equal; sources never)? Then the name least in byte order is the target. */
-bool pawl_tensor_shares(const struct pawl_tensor *a, const struct pawl_tensor *b);
-
 #endif

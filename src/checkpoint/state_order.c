@@ -4,51 +4,8 @@
 #include "base/str.h"
 #include "checkpoint/state.h"
 #include "formats/safetensors/safetensors.h"
+#include "model/shared_storage.h"
 #include "os/large.h"
-
-/* ---- shared storage ---- */
-
-static uint64_t
-stride_of(const struct pawl_tensor *tensor, size_t i, uint64_t packed)
-{
-    return tensor->strides == NULL ? packed : (uint64_t)tensor->strides[i];
-}
-
-static int
-compare_words(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
-/* An order in which tensors that share storage stand together, the least name first. It tells apart what pawl_tensor_shares does. */
-static int
-compare_storage(const void *a_item, const void *b_item)
-{
-    const struct pawl_tensor *a = *(const struct pawl_tensor *const *)a_item;
-    const struct pawl_tensor *b = *(const struct pawl_tensor *const *)b_item;
-    int order = compare_words((uint64_t)(uintptr_t)a->data, (uint64_t)(uintptr_t)b->data);
-    if (order == 0)
-        order = compare_words((uint64_t)a->dtype, (uint64_t)b->dtype);
-    if (order == 0)
-        order = compare_words(a->is_big_endian, b->is_big_endian);
-    if (order == 0)
-        order = compare_words(a->rank, b->rank);
-    uint64_t packed = 1; /* of both: the inner dimensions are equal as long as the loop goes on */
-    for (size_t i = a->rank; order == 0 && i-- > 0;) {
-        order = compare_words(a->shape[i], b->shape[i]);
-        if (order == 0)
-            order = compare_words(stride_of(a, i, packed), stride_of(b, i, packed));
-        packed *= a->shape[i];
-    }
-    return order != 0 ? order : pawl_str_compare(a->name, b->name);
-}
-
-/* Has it storage that another one could share? */
-static bool
-has_storage(const struct pawl_tensor *tensor)
-{
-    return tensor->data != NULL && tensor->source == NULL;
-}
 
 /* Of a slot: how many tensors, and whether there is nothing to sort. */
 struct survey {
@@ -67,7 +24,7 @@ survey_slot(const struct pawl_state *state, enum pawl_slot slot)
         const struct pawl_tensor *tensor = &state->tensors[i];
         if (tensor->slot != slot)
             continue;
-        if (has_storage(tensor)) {
+        if (pawl_tensor_has_storage(tensor)) {
             survey.are_addresses_ascending =
                 survey.are_addresses_ascending && (stored == NULL || (uintptr_t)stored->data < (uintptr_t)tensor->data);
             stored = tensor;
@@ -97,7 +54,7 @@ find_equal(const struct pawl_state *state, enum pawl_slot slot, struct scratch *
 {
     size_t n = 0, n_equal = 0;
     for (size_t i = 0; i < state->n_tensors; i++)
-        if (state->tensors[i].slot == slot && has_storage(&state->tensors[i]))
+        if (state->tensors[i].slot == slot && pawl_tensor_has_storage(&state->tensors[i]))
             scratch->items[n++] = (struct pawl_sort_item){ (uint64_t)(uintptr_t)state->tensors[i].data, i };
     struct pawl_sort_item *sorted = pawl_sort_by_key(scratch->items, scratch->spare, n);
     for (size_t begin = 0, end; begin < n; begin = end) {
@@ -131,7 +88,7 @@ find_aliases(const struct pawl_state *state, enum pawl_slot slot, struct pawl_st
     scratch->is_alias = calloc(state->n_tensors, 1);
     if (order->aliases == NULL || scratch->is_alias == NULL)
         return pawl_fail_memory(err, n * sizeof *order->aliases + state->n_tensors);
-    qsort(scratch->equal, n, sizeof *scratch->equal, compare_storage);
+    pawl_tensors_sort_by_storage(scratch->equal, n);
     const struct pawl_tensor *target = scratch->equal[0];
     for (size_t i = 1; i < n; i++) {
         const struct pawl_tensor *tensor = scratch->equal[i];

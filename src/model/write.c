@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "base/options.h"
 #include "model/model.h"
+#include "model/shared_storage.h"
 
 /* Written between two calls of progress. */
 #define TELL_BYTES ((size_t)4 << 20)
@@ -24,65 +25,6 @@ struct writing {
 
 /* ---- tied tensors ---- */
 
-static int
-compare_words(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-/* A stride as it counts: of a dimension with one element it means nothing. */
-static uint64_t
-stride_of(const struct pawl_tensor *t, size_t i, uint64_t packed)
-{
-    if (t->shape[i] == 1)
-        return 0;
-    return t->strides != NULL ? (uint64_t)t->strides[i] : packed;
-}
-
-/* Tensors that are one in memory stand together, the least name first. */
-static int
-compare_storage(const void *a_item, const void *b_item)
-{
-    const struct pawl_tensor *a = *(const struct pawl_tensor *const *)a_item;
-    const struct pawl_tensor *b = *(const struct pawl_tensor *const *)b_item;
-    int order = compare_words((uint64_t)(uintptr_t)a->data, (uint64_t)(uintptr_t)b->data);
-    if (order == 0)
-        order = compare_words((uint64_t)a->dtype, (uint64_t)b->dtype);
-    if (order == 0)
-        order = compare_words((uint64_t)a->stored, (uint64_t)b->stored);
-    if (order == 0 && a->stored != 0)
-        order = compare_words((uint64_t)a->overflow, (uint64_t)b->overflow);
-    if (order == 0)
-        order = compare_words(a->is_big_endian != 0, b->is_big_endian != 0);
-    if (order == 0)
-        order = compare_words(a->rank, b->rank);
-    uint64_t packed = 1; /* of both, as long as the inner dimensions are equal */
-    for (size_t i = a->rank; order == 0 && i-- > 0;) {
-        order = compare_words(a->shape[i], b->shape[i]);
-        if (order == 0)
-            order = compare_words(stride_of(a, i, packed), stride_of(b, i, packed));
-        packed *= a->shape[i];
-    }
-    return order;
-}
-
-static int
-compare_storage_and_name(const void *a_item, const void *b_item)
-{
-    int order = compare_storage(a_item, b_item);
-    if (order != 0)
-        return order;
-    return pawl_str_compare((*(const struct pawl_tensor *const *)a_item)->name,
-                            (*(const struct pawl_tensor *const *)b_item)->name);
-}
-
-/* Nothing lies at NULL, and what a source gives is not known to be the same. */
-static bool
-can_share(const struct pawl_tensor *tensor)
-{
-    return tensor->source == NULL && tensor->data != NULL;
-}
-
 static enum pawl_status
 find_tied(struct writing *w, struct pawl_error *err)
 {
@@ -92,13 +34,12 @@ find_tied(struct writing *w, struct pawl_error *err)
     size_t n = 0;
     for (size_t i = 0; i < w->n_given; i++) {
         w->target[i] = i;
-        if (can_share(&w->given[i]))
+        if (pawl_tensor_has_storage(&w->given[i]))
             order[n++] = &w->given[i];
     }
-    if (n > 0)
-        qsort(order, n, sizeof *order, compare_storage_and_name);
+    pawl_tensors_sort_by_storage(order, n);
     for (size_t i = 1; i < n; i++) {
-        if (compare_storage(&order[i - 1], &order[i]) == 0)
+        if (pawl_tensor_shares(order[i - 1], order[i]))
             w->target[order[i] - w->given] = w->target[order[i - 1] - w->given];
     }
     free(order);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include "checkpoint/state.h"
+#include "model/shared_storage.h"
 #include "checkpoint/values.h"
 
 static struct pawl_state *
@@ -176,6 +177,18 @@ sharing_is_address_dtype_shape_strides(void **unused)
     assert_true(pawl_tensor_shares(&a, &b));
     b.strides = turned;
     assert_false(pawl_tensor_shares(&a, &b));
+    b = a;
+    b.stored = PAWL_F32; /* as it is anyway */
+    assert_true(pawl_tensor_shares(&a, &b));
+    b.stored = PAWL_BF16;
+    assert_false(pawl_tensor_shares(&a, &b));
+    const uint64_t row[] = { 1, 3 };
+    const int64_t far[] = { 100, 1 };
+    struct pawl_tensor one = a, other;
+    one.shape = row;
+    other = one;
+    other.strides = far; /* of a dimension of one element: it means nothing */
+    assert_true(pawl_tensor_shares(&one, &other));
     b = a;
     b.shape = other_shape;
     assert_false(pawl_tensor_shares(&a, &b));

@@ -4,6 +4,7 @@
 #include "unit/save_support.h"
 
 #include "checkpoint/parts.h"
+#include "model/shared_storage.h"
 
 #define WORDS 64
 
