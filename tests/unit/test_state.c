@@ -182,6 +182,9 @@ sharing_is_address_dtype_shape_strides(void **unused)
     assert_true(pawl_tensor_shares(&a, &b));
     b.stored = PAWL_BF16;
     assert_false(pawl_tensor_shares(&a, &b));
+    struct pawl_tensor words = a; /* the file would hold the same dtype of both, and other values */
+    words.dtype = PAWL_BF16;
+    assert_false(pawl_tensor_shares(&b, &words));
     const uint64_t row[] = { 1, 3 };
     const int64_t far[] = { 100, 1 };
     struct pawl_tensor one = a, other;
