@@ -565,7 +565,7 @@ atexit.register(late)
 def test_a_daemon_that_saves_while_the_interpreter_ends(python):
     """Method: many times, as it ends somewhere else each time; what is there is whole."""
     code = """
-import numpy as np, pawl, threading
+import numpy as np, os, pawl, threading
 run = pawl.Run("r", keep=2)
 def forever():
     step = 0
@@ -574,7 +574,7 @@ def forever():
         save = run.save_async(step, {"w": np.full(30_000, step)})
         save.add_done_callback(lambda save: None)
 threading.Thread(target=forever, daemon=True).start()
-while not run.steps():
+while not os.path.exists("r/LATEST"):
     pass
 """
     for _ in range(5):
