@@ -190,7 +190,7 @@ PAWL_API enum pawl_status pawl_verify(struct pawl_str path, const struct pawl_ve
 /*
  * Hash the files of a list as sha256sum writes it ("<64 hex digits>  name"; names are relative to the list's folder): a verdict each, under
  * its path, with the problem "hash" or "missing-file", or what keeps it from being read. The list has a verdict of its own, first, only
- * where lines of it are none ("content").
+ * where lines of it are none ("content"). Several files are hashed at once, at most 64 of them open; the verdicts have the order of the list.
  *
  * Returns PAWL_OK when the list could be read, whatever was found; PAWL_NO_FILE; a fault of the machine.
  */

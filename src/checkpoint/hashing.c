@@ -92,6 +92,8 @@ hash_one(void *context, size_t i)
     if (hashing->lanes != NULL && job->file->bytes - job->from >= PAWL_HASH_LARGE_BYTES)
         (void)pawl_lane_open(&lane, hashing->lanes, &options, NULL); /* or else it is hashed by who reads it */
     job->status = hash_pieces(job, inlet, lane, &job->error);
+    if (job->status == PAWL_OK && job->must_stay)
+        job->status = pawl_file_check_unchanged(job->file, &job->error);
     pawl_lane_close(lane);
     pawl_inlet_close(inlet);
 }

@@ -11,6 +11,7 @@ struct pawl_hash_job {
     const struct pawl_file *file;
     uint64_t from;
     struct pawl_sha256 *hash;
+    bool must_stay;          /* a file that is another when its end was read is a fault (pawl_file_check_unchanged) */
     enum pawl_status status; /* what came out */
     struct pawl_error error;
 };

@@ -4,28 +4,39 @@
 #include <string.h>
 #include "base/report.h"
 #include "base/str.h"
-#include "os/file.h"
+#include "checkpoint/hashing.h"
 #include "os/path.h"
-#include "pawl/digest.h"
 #include "pawl/model.h"
 
 /* A list of a million files is 100 MB. */
 #define LIST_BYTES_MAX ((size_t)1 << 28)
-#define BLOCK_BYTES ((size_t)1 << 20)
+/* Files that are open at once: enough that the last of them, which end alone, do not count, and few beside the descriptors that a process may have. */
+#define BATCH_FILES 64
 /* Lines that are none are told up to this many. */
 #define BAD_SHOWN_MAX 10
 #define HEX_DIGITS 64
 
+/* A file that a line names. */
+struct entry {
+    struct pawl_buffer path; /* terminated */
+    unsigned char digest[32];
+    struct pawl_file file;
+    struct pawl_sha256 *hash; /* made when it is first wanted, and kept for the next batch */
+    enum pawl_status status;  /* of opening it, then of reading it too */
+    struct pawl_error error;
+};
+
 struct checking {
     const struct pawl_os *os;
     struct pawl_report *report;
-    struct pawl_sha256 *hash;
-    unsigned char *block;
     const char *folder; /* of the list: names are relative to it */
     struct pawl_str list;
-    struct pawl_buffer path;
-    size_t n_bad;   /* lines that are none */
-    size_t n_lines; /* that are */
+    struct pawl_buffer path; /* of the line that was read last */
+    struct entry *entries;   /* BATCH_FILES of them, the first n of which wait to be hashed */
+    size_t n;
+    struct pawl_hash_job *jobs; /* BATCH_FILES */
+    size_t n_bad;               /* lines that are none */
+    size_t n_lines;             /* that are */
 };
 
 /* "\\" and "\n" in a name, of a line that begins with a backslash. False: another escape. */
@@ -73,58 +84,135 @@ read_line(struct checking *c, struct pawl_str line, unsigned char ret_digest[32]
     return true;
 }
 
-static enum pawl_status
-hash_file(struct checking *c, const struct pawl_file *file, unsigned char ret_digest[32], struct pawl_error *err)
+/* ---- files ---- */
+
+/* A fault of the machine: it says nothing of the file, and ends the work. */
+static bool
+is_machine_fault(enum pawl_status st)
 {
-    enum pawl_status st = PAWL_OK;
-    for (uint64_t at = 0; at < file->bytes && st == PAWL_OK;) {
-        uint64_t left = file->bytes - at;
-        size_t n = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
-        st = pawl_file_read(file, at, c->block, n, err);
-        if (st == PAWL_OK)
-            pawl_sha256_update(c->hash, c->block, n);
-        at += n;
-    }
-    if (st == PAWL_OK)
-        st = pawl_file_check_unchanged(file, err);
-    pawl_sha256_finish(c->hash, ret_digest); /* begins anew after a failure too */
-    return st;
+    return st == PAWL_NO_MEMORY || st == PAWL_NO_DESCRIPTORS;
 }
 
-/* A verdict of its own for one file. A fault of the machine ends the work. */
+/* Of the line that was read last. What opening the file says is in the entry. */
 static enum pawl_status
-check_file(struct checking *c, const unsigned char digest[32], struct pawl_error *err)
+open_entry(struct checking *c, struct entry *entry, const unsigned char digest[32], struct pawl_error *err)
 {
-    struct pawl_file file = PAWL_FILE_INIT;
-    struct pawl_error own = PAWL_ERROR_INIT;
-    unsigned char found[32];
+    pawl_buffer_clear(&entry->path);
+    (void)pawl_buffer_add_str(&entry->path, pawl_buffer_str(&c->path));
+    if (!pawl_buffer_ok(&c->path) || !pawl_buffer_terminate(&entry->path))
+        return pawl_fail_memory(err, c->path.len + 1);
+    memcpy(entry->digest, digest, sizeof entry->digest);
+    entry->error = (struct pawl_error)PAWL_ERROR_INIT;
+    entry->status = pawl_file_open_path(&entry->file, c->os, entry->path.data, &entry->error);
+    if (entry->status == PAWL_OK && entry->hash == NULL)
+        entry->status = pawl_sha256_new(&entry->hash, &entry->error);
+    return PAWL_OK;
+}
+
+/* The verdict of one file. */
+static void
+tell_entry(struct checking *c, const struct entry *entry, const unsigned char found[32])
+{
     char hex[2][65];
-    struct pawl_str path = pawl_buffer_str(&c->path);
-    pawl_report_begin_verdict(c->report, path, PAWL_KIND_UNKNOWN);
-    enum pawl_status st = pawl_file_open_path(&file, c->os, c->path.data, &own);
-    if (st == PAWL_OK) {
-        pawl_report_count(c->report, 1, file.bytes);
-        st = hash_file(c, &file, found, &own);
-    }
-    if (st == PAWL_OK && memcmp(found, digest, 32) != 0) {
-        pawl_sha256_print(digest, hex[0]);
+    pawl_report_begin_verdict(c->report, pawl_buffer_str(&entry->path), PAWL_KIND_UNKNOWN);
+    if (entry->file.handle != NULL)
+        pawl_report_count(c->report, 1, entry->file.bytes);
+    if (entry->status == PAWL_OK && memcmp(found, entry->digest, 32) != 0) {
+        pawl_sha256_print(entry->digest, hex[0]);
         pawl_sha256_print(found, hex[1]);
         pawl_report_problem(c->report, "hash", PAWL_NO_STR, PAWL_NO_STR, PAWL_OFFSET_NONE,
                             "expected SHA-256 %s, found %s", hex[0], hex[1]);
-    } else if (st == PAWL_NO_FILE) {
+    } else if (entry->status == PAWL_NO_FILE) {
         pawl_report_problem(c->report, "missing-file", PAWL_NO_STR, PAWL_NO_STR, PAWL_OFFSET_NONE,
                             "it is in the list, and not there");
-    } else if (st != PAWL_OK && st != PAWL_NO_MEMORY && st != PAWL_NO_DESCRIPTORS) {
-        pawl_report_problem_error(c->report, NULL, PAWL_NO_STR, &own); /* the others can still be looked at */
+    } else if (entry->status != PAWL_OK) {
+        pawl_report_problem_error(c->report, NULL, PAWL_NO_STR, &entry->error);
     }
-    pawl_file_release(&file);
     pawl_report_end_verdict(c->report);
-    if (st != PAWL_NO_MEMORY && st != PAWL_NO_DESCRIPTORS)
-        return PAWL_OK;
-    if (err != NULL)
-        *err = own;
+}
+
+/* Hash the files that wait, several at once, and tell of them in the order of the list. A fault of the machine ends the work. */
+static enum pawl_status
+check_batch(struct checking *c, struct pawl_error *err)
+{
+    size_t n_jobs = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct entry *entry = &c->entries[i];
+        if (entry->status == PAWL_OK)
+            c->jobs[n_jobs++] = (struct pawl_hash_job){ .file = &entry->file, .hash = entry->hash, .must_stay = true };
+    }
+    pawl_hash_files(c->jobs, n_jobs);
+    enum pawl_status st = PAWL_OK;
+    const struct pawl_hash_job *job = c->jobs;
+    for (size_t i = 0; i < c->n; i++) {
+        struct entry *entry = &c->entries[i];
+        unsigned char found[32] = { 0 };
+        if (entry->status == PAWL_OK) {
+            entry->status = job->status;
+            entry->error = job->error;
+            pawl_sha256_finish(job->hash, found); /* begins anew after a failure too */
+            job++;
+        }
+        if (st == PAWL_OK && is_machine_fault(entry->status)) {
+            st = entry->status;
+            if (err != NULL)
+                *err = entry->error;
+        }
+        if (st == PAWL_OK)
+            tell_entry(c, entry, found);
+        pawl_file_release(&entry->file);
+    }
+    c->n = 0;
     return st;
 }
+
+/* One more file, of the line that was read last. When there are enough of them, or no more can be open, they are hashed. */
+static enum pawl_status
+add_file(struct checking *c, const unsigned char digest[32], struct pawl_error *err)
+{
+    enum pawl_status st = c->n == BATCH_FILES ? check_batch(c, err) : PAWL_OK;
+    if (st != PAWL_OK)
+        return st;
+    struct entry *entry = &c->entries[c->n];
+    st = open_entry(c, entry, digest, err);
+    if (st == PAWL_OK && entry->status == PAWL_NO_DESCRIPTORS && c->n != 0) {
+        /* The files that wait may have taken them. */
+        st = check_batch(c, err);
+        entry = &c->entries[0];
+        if (st == PAWL_OK)
+            st = open_entry(c, entry, digest, err);
+    }
+    c->n += st == PAWL_OK;
+    return st;
+}
+
+static enum pawl_status
+make_entries(struct checking *c, struct pawl_error *err)
+{
+    c->entries = calloc(BATCH_FILES, sizeof *c->entries);
+    c->jobs = calloc(BATCH_FILES, sizeof *c->jobs);
+    if (c->entries == NULL || c->jobs == NULL)
+        return pawl_fail_memory(err, BATCH_FILES * (sizeof *c->entries + sizeof *c->jobs));
+    for (size_t i = 0; i < BATCH_FILES; i++) {
+        c->entries[i].path = (struct pawl_buffer)PAWL_BUFFER_INIT;
+        c->entries[i].file = (struct pawl_file)PAWL_FILE_INIT;
+    }
+    return PAWL_OK;
+}
+
+static void
+free_entries(struct checking *c)
+{
+    for (size_t i = 0; i < BATCH_FILES && c->entries != NULL; i++) {
+        pawl_buffer_release(&c->entries[i].path);
+        pawl_file_release(&c->entries[i].file);
+        pawl_sha256_free(c->entries[i].hash);
+    }
+    free(c->entries);
+    free(c->jobs);
+}
+
+/* ---- the list ---- */
 
 static void
 note_bad_line(struct checking *c, size_t number, uint64_t offset)
@@ -152,14 +240,12 @@ walk_lines(struct checking *c, const struct pawl_buffer *text, bool is_list, str
                 c->n_lines++;
             else if (is_list)
                 note_bad_line(c, number, at);
-            else if (is_line && pawl_buffer_terminate(&c->path))
-                st = check_file(c, digest, err);
             else if (is_line)
-                st = pawl_fail_memory(err, c->path.len);
+                st = add_file(c, digest, err);
         }
         at += n + 1;
     }
-    return st;
+    return st == PAWL_OK && !is_list ? check_batch(c, err) : st;
 }
 
 /* The list itself has a verdict only where something is wrong with it. */
@@ -194,24 +280,18 @@ check_all(struct checking *c, const char *path, struct pawl_error *err)
         st = pawl_file_open_path(&file, c->os, path, err);
     if (st == PAWL_OK)
         st = pawl_file_read_all(&file, LIST_BYTES_MAX, &text, err);
+    pawl_file_release(&file);
     if (st == PAWL_OK)
-        st = pawl_sha256_new(&c->hash, err);
-    if (st == PAWL_OK) {
-        c->block = malloc(BLOCK_BYTES);
-        if (c->block == NULL)
-            st = pawl_fail_memory(err, BLOCK_BYTES);
-    }
+        st = make_entries(c, err);
     c->folder = folder;
     c->list = pawl_str_z(path);
     if (st == PAWL_OK)
         st = check_list(c, &text, err);
     if (st == PAWL_OK)
         st = walk_lines(c, &text, false, err);
-    pawl_sha256_free(c->hash);
-    free(c->block);
+    free_entries(c);
     pawl_buffer_release(&c->path);
     pawl_buffer_release(&text);
-    pawl_file_release(&file);
     free(folder);
     free(name);
     return st;
