@@ -145,8 +145,10 @@ verify(void)
 static void
 check_verdict(const struct pawl_verdict *verdict, size_t i)
 {
-    static const char *const codes[] = { [MADE_WRONG] = "hash",        [MADE_MISSING] = "missing-file",
-                                         [MADE_FOLDER] = "not-a-file", [MADE_LOOP] = "io",
+    static const char *const codes[] = { [MADE_WRONG] = "hash",
+                                         [MADE_MISSING] = "missing-file",
+                                         [MADE_FOLDER] = "not-a-file",
+                                         [MADE_LOOP] = "io",
                                          [MADE_CLOSED] = "permission" };
     enum made made = made_of(i);
     bool is_read = made == MADE_RIGHT || made == MADE_WRONG;
