@@ -1,4 +1,4 @@
-/* codec/sha256_constants.h: a constant for each round, of FIPS 180-4. Only the kernels include it, and a build has one kernel. */
+/* codec/sha256_constants.h: a constant for each round, of FIPS 180-4. Only the kernels include it. */
 #ifndef PAWL_CODEC_SHA256_CONSTANTS_H
 #define PAWL_CODEC_SHA256_CONSTANTS_H
 

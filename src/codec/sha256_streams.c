@@ -16,24 +16,47 @@
 /* -1: not asked yet. Two threads that ask at once find the same. */
 static atomic_int chosen = -1;
 
+struct kernel {
+    enum pawl_sha256_way way;
+    bool (*can)(void);       /* NULL: the end of the table */
+    bool (*is_faster)(void); /* than those behind it; asked after `can` */
+    pawl_sha256_kernel_fn *go;
+};
+
+/* The fastest first. */
+static const struct kernel KERNELS[] = {
+#if defined(__x86_64__)
+    { PAWL_SHA256_AVX512_2, pawl_sha256_avx512_can, pawl_sha256_avx512_is_faster, pawl_sha256_avx512 },
+    { PAWL_SHA256_SHA_NI_2, pawl_sha256_sha_ni_can, pawl_sha256_sha_ni_can, pawl_sha256_sha_ni },
+#elif defined(__AARCH64EL__) && defined(__linux__)
+    { PAWL_SHA256_ARMV8_2, pawl_sha256_armv8_can, pawl_sha256_armv8_can, pawl_sha256_armv8 },
+#endif
+    { PAWL_SHA256_ONE_BY_ONE, NULL, NULL, NULL },
+};
+
+static const struct kernel *
+kernel_of(enum pawl_sha256_way way)
+{
+    const struct kernel *kernel = KERNELS;
+    while (kernel->can != NULL && kernel->way != way)
+        kernel++;
+    return kernel;
+}
+
 bool
 pawl_sha256_can(enum pawl_sha256_way way)
 {
-#ifdef PAWL_SHA256_KERNEL
-    if (way == PAWL_SHA256_KERNEL)
-        return pawl_sha256_kernel_here();
-#endif
-    return way == PAWL_SHA256_ONE_BY_ONE;
+    const struct kernel *kernel = kernel_of(way);
+    return kernel->can != NULL ? kernel->can() : way == PAWL_SHA256_ONE_BY_ONE;
 }
 
 static enum pawl_sha256_way
 best_way(void)
 {
-#ifdef PAWL_SHA256_KERNEL
-    if (pawl_sha256_kernel_here())
-        return PAWL_SHA256_KERNEL;
-#endif
-    return PAWL_SHA256_ONE_BY_ONE;
+    const struct kernel *kernel = KERNELS;
+    while (kernel->can != NULL && !(kernel->can() && kernel->is_faster()))
+        kernel++;
+    return kernel->way;
 }
 
 enum pawl_sha256_way
@@ -57,6 +80,8 @@ pawl_sha256_way_name(enum pawl_sha256_way way)
         return "sha-ni-2";
     case PAWL_SHA256_ARMV8_2:
         return "armv8-2";
+    case PAWL_SHA256_AVX512_2:
+        return "avx512-2";
     }
     return NULL;
 }
@@ -69,8 +94,6 @@ pawl_sha256_set_way(enum pawl_sha256_way way)
     atomic_store_explicit(&chosen, (int)way, memory_order_relaxed);
     return true;
 }
-
-#ifdef PAWL_SHA256_KERNEL
 
 static struct pawl_sha256_span
 behind(struct pawl_sha256_span span, size_t bytes)
@@ -102,7 +125,7 @@ count_blocks(SHA256_CTX *context, size_t blocks)
 
 /* As many bytes of both as go together; what is left is in the spans. */
 static void
-take_common(struct pawl_sha256 *a, struct pawl_sha256_span *a_span, struct pawl_sha256 *b,
+take_common(pawl_sha256_kernel_fn *go, struct pawl_sha256 *a, struct pawl_sha256_span *a_span, struct pawl_sha256 *b,
             struct pawl_sha256_span *b_span)
 {
     *a_span = fill_block(a, *a_span);
@@ -110,14 +133,12 @@ take_common(struct pawl_sha256 *a, struct pawl_sha256_span *a_span, struct pawl_
     size_t blocks = (a_span->bytes < b_span->bytes ? a_span->bytes : b_span->bytes) / BLOCK_BYTES;
     if (blocks == 0)
         return;
-    pawl_sha256_kernel(a->context.h, a_span->data, b->context.h, b_span->data, blocks);
+    go(a->context.h, a_span->data, b->context.h, b_span->data, blocks);
     count_blocks(&a->context, blocks);
     count_blocks(&b->context, blocks);
     *a_span = behind(*a_span, blocks * BLOCK_BYTES);
     *b_span = behind(*b_span, blocks * BLOCK_BYTES);
 }
-
-#endif
 
 static void
 update_one(struct pawl_sha256 *hash, struct pawl_sha256_span span)
@@ -130,10 +151,9 @@ void
 pawl_sha256_update_two(struct pawl_sha256 *a, struct pawl_sha256_span a_span, struct pawl_sha256 *b,
                        struct pawl_sha256_span b_span)
 {
-#ifdef PAWL_SHA256_KERNEL
-    if (pawl_sha256_way() == PAWL_SHA256_KERNEL)
-        take_common(a, &a_span, b, &b_span);
-#endif
+    pawl_sha256_kernel_fn *go = kernel_of(pawl_sha256_way())->go;
+    if (go != NULL)
+        take_common(go, a, &a_span, b, &b_span);
     update_one(a, a_span);
     update_one(b, b_span);
 }
@@ -141,14 +161,14 @@ pawl_sha256_update_two(struct pawl_sha256 *a, struct pawl_sha256_span a_span, st
 void
 pawl_sha256_update_each(struct pawl_sha256 *const *hashes, const struct pawl_sha256_span *spans, size_t n)
 {
-#ifdef PAWL_SHA256_KERNEL
-    if (pawl_sha256_way() == PAWL_SHA256_KERNEL && n > 1) {
+    pawl_sha256_kernel_fn *go = kernel_of(pawl_sha256_way())->go;
+    if (go != NULL && n > 1) {
         /* Two are in flight; the one with less than a block left is finished, and the next takes its place. */
         size_t a = 0;
         struct pawl_sha256_span a_span = spans[0];
         for (size_t b = 1; b < n; b++) {
             struct pawl_sha256_span b_span = spans[b];
-            take_common(hashes[a], &a_span, hashes[b], &b_span);
+            take_common(go, hashes[a], &a_span, hashes[b], &b_span);
             if (a_span.bytes >= b_span.bytes) {
                 update_one(hashes[b], b_span);
                 continue;
@@ -160,7 +180,6 @@ pawl_sha256_update_each(struct pawl_sha256 *const *hashes, const struct pawl_sha
         update_one(hashes[a], a_span);
         return;
     }
-#endif
     for (size_t i = 0; i < n; i++)
         update_one(hashes[i], spans[i]);
 }

@@ -20,12 +20,13 @@
 enum pawl_sha256_way {
     PAWL_SHA256_ONE_BY_ONE = 0, /* libcrypto, a stream after the other: everywhere */
     PAWL_SHA256_SHA_NI_2 = 1,   /* x86-64 with SHA extensions: two streams interleaved */
-    PAWL_SHA256_ARMV8_2 = 2     /* ARMv8 with the SHA-256 instructions, under Linux: two streams interleaved */
+    PAWL_SHA256_ARMV8_2 = 2,    /* ARMv8 with the SHA-256 instructions, under Linux: two streams interleaved */
+    PAWL_SHA256_AVX512_2 = 3    /* the rounds of SHA_NI_2, beside them the words of the message by AVX-512 */
 };
 
 /* Can this machine go that way? */
 bool pawl_sha256_can(enum pawl_sha256_way way);
-/* The way that is gone: the best that the machine can, unless pawl_sha256_set_way said otherwise. */
+/* The way that is gone: the fastest that the machine can, as far as that is known, unless pawl_sha256_set_way said otherwise. */
 enum pawl_sha256_way pawl_sha256_way(void);
 const char *pawl_sha256_way_name(enum pawl_sha256_way way);
 /* For tests and benchmarks; false, and nothing changes, for a way that the machine can't go. */

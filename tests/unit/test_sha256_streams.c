@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <openssl/evp.h>
 
@@ -150,6 +152,31 @@ long_streams(void)
         pawl_sha256_free(all[i]);
 }
 
+/* Both spans end where no byte can be read any more. */
+static void
+nothing_behind_the_ends(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), most = 4 * page;
+    unsigned char *maps[2];
+    struct pawl_sha256 *a = new_hash(), *b = new_hash();
+    for (int k = 0; k < 2; k++) {
+        maps[k] = mmap(NULL, most + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(maps[k], MAP_FAILED);
+        memcpy(maps[k], bytes[k], most);
+        assert_int_equal(mprotect(maps[k] + most, page, PROT_NONE), 0);
+    }
+    for (size_t n = 64; n <= most; n += 64) {
+        const struct pawl_sha256_span a_span = { maps[0] + most - n, n }, b_span = { maps[1] + most - n, n };
+        pawl_sha256_update_two(a, a_span, b, b_span);
+        expect_digest(a, a_span.data, n);
+        expect_digest(b, b_span.data, n);
+    }
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(munmap(maps[k], most + page), 0);
+    pawl_sha256_free(a);
+    pawl_sha256_free(b);
+}
+
 static void
 go(enum pawl_sha256_way way)
 {
@@ -162,6 +189,7 @@ go(enum pawl_sha256_way way)
     random_cuts();
     groups_of_all_sizes();
     long_streams();
+    nothing_behind_the_ends();
 }
 
 static void
@@ -185,6 +213,13 @@ two_by_armv8(void **state)
     go(PAWL_SHA256_ARMV8_2);
 }
 
+static void
+two_by_avx512(void **state)
+{
+    (void)state;
+    go(PAWL_SHA256_AVX512_2);
+}
+
 int
 main(void)
 {
@@ -192,6 +227,7 @@ main(void)
         cmocka_unit_test(one_by_one),
         cmocka_unit_test(two_by_sha_ni),
         cmocka_unit_test(two_by_armv8),
+        cmocka_unit_test(two_by_avx512),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

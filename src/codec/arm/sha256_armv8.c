@@ -12,7 +12,7 @@
 #include "os/processor.h"
 
 bool
-pawl_sha256_kernel_here(void)
+pawl_sha256_armv8_can(void)
 {
     return pawl_processor_has_arm_sha2();
 }
@@ -63,8 +63,7 @@ load_block(struct lane *lane, const unsigned char *data)
     } while (0)
 
 void
-pawl_sha256_kernel(uint32_t a[8], const unsigned char *a_data, uint32_t b[8], const unsigned char *b_data,
-                   size_t blocks)
+pawl_sha256_armv8(uint32_t a[8], const unsigned char *a_data, uint32_t b[8], const unsigned char *b_data, size_t blocks)
 {
     struct lane x, y;
     x.abcd = vld1q_u32(a);

@@ -12,13 +12,16 @@
 #include "codec/sha256_constants.h"
 
 bool
-pawl_sha256_kernel_here(void)
+pawl_sha256_sha_ni_can(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_SSSE3) == 0 || (c & bit_SSE4_1) == 0)
         return false;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & 1U << 29) != 0; /* SHA */
 }
+
+/* As in sha256_avx512.c. */
+#define AHEAD_BYTES ((size_t)1024)
 
 #define KERNEL __attribute__((target("sha,sse4.1,ssse3")))
 
@@ -83,7 +86,7 @@ store_state(const struct lane *lane, uint32_t state[8])
     } while (0)
 
 KERNEL void
-pawl_sha256_kernel(uint32_t a[8], const unsigned char *a_data, uint32_t b[8], const unsigned char *b_data,
+pawl_sha256_sha_ni(uint32_t a[8], const unsigned char *a_data, uint32_t b[8], const unsigned char *b_data,
                    size_t blocks)
 {
     const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -92,6 +95,8 @@ pawl_sha256_kernel(uint32_t a[8], const unsigned char *a_data, uint32_t b[8], co
     load_state(&y, b);
     for (; blocks != 0; blocks--, a_data += 64, b_data += 64) {
         const struct lane x_before = x, y_before = y;
+        _mm_prefetch((const char *)a_data + AHEAD_BYTES, _MM_HINT_T0);
+        _mm_prefetch((const char *)b_data + AHEAD_BYTES, _MM_HINT_T0);
         LOAD_WORDS(x, a_data);
         LOAD_WORDS(y, b_data);
         FOUR_ROUNDS(0, w3, w0, w1);
