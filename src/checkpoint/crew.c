@@ -55,18 +55,34 @@ has_source(const struct pawl_part *part)
     return false;
 }
 
+static size_t
+count_large(const struct pawl_parts *parts)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < parts->n; i++)
+        n += parts->parts[i].bytes >= LARGE_BYTES;
+    return n;
+}
+
 bool
 pawl_crew_can(const struct pawl_parts *parts, const struct pawl_os *os)
 {
-    size_t n_large = 0;
     if (!os->takes_threads)
         return false;
-    for (size_t i = 0; i < parts->n; i++) {
+    for (size_t i = 0; i < parts->n; i++)
         if (has_source(&parts->parts[i]))
             return false;
-        n_large += parts->parts[i].bytes >= LARGE_BYTES;
-    }
-    return n_large > 1;
+    return count_large(parts) > 1;
+}
+
+/* A thread hashes two files at a time: no more threads than pairs, or they would go apart and take the processors of those who fill. */
+static unsigned
+hashing_threads(const struct pawl_parts *parts)
+{
+    size_t at_once = count_large(parts);
+    at_once = at_once < WORKERS_MAX ? at_once : WORKERS_MAX;
+    unsigned pairs = (unsigned)(at_once + 1) / 2, processors = pawl_processors();
+    return pairs < processors ? pairs : processors;
 }
 
 /* A meter's owner, for the part that one thread writes. */
@@ -187,15 +203,12 @@ pawl_crew_write(const struct pawl_parts *parts, const struct pawl_dir *dir, stru
     pthread_t threads[WORKERS_MAX];
     unsigned n = 0;
     *ret_has_begun = false;
-    unsigned processors = pawl_processors();
-    /* A thread hashes two files at a time. */
-    unsigned looking = processors < WORKERS_MAX / 2 ? 1 : WORKERS_MAX / 2;
     crew.states = calloc(parts->n, sizeof *crew.states);
     if (crew.states == NULL)
         return pawl_fail_memory(err, parts->n * sizeof *crew.states);
     for (size_t i = 0; i < parts->n; i++)
         crew.states[i].crew = &crew;
-    enum pawl_status st = pawl_lanes_new(&crew.lanes, pawl_part_hash_two, looking, err);
+    enum pawl_status st = pawl_lanes_new(&crew.lanes, pawl_part_hash_two, hashing_threads(parts), err);
     if (st != PAWL_OK) {
         free(crew.states);
         return st;
