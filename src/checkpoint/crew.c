@@ -5,6 +5,7 @@
 #include "checkpoint/crew.h"
 
 #include <stdlib.h>
+#include "checkpoint/hashing.h"
 #include "os/lane.h"
 #include "os/parallel.h"
 #include "os/slots.h"
@@ -12,8 +13,8 @@
 
 /* Two files of this size are worth their threads. */
 #define LARGE_BYTES ((uint64_t)4 << 20)
-/* As many as there are buffers for; more in flight would not make the disk faster. */
-#define WORKERS_MAX 4
+/* More in flight would not make the disk faster. */
+#define WORKERS_MAX PAWL_HASH_FILES_MAX
 /* As when they are written one after the other. */
 #define TELL_BYTES ((uint64_t)8 << 20)
 
@@ -55,34 +56,27 @@ has_source(const struct pawl_part *part)
     return false;
 }
 
-static size_t
-count_large(const struct pawl_parts *parts)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < parts->n; i++)
-        n += parts->parts[i].bytes >= LARGE_BYTES;
-    return n;
-}
-
 bool
 pawl_crew_can(const struct pawl_parts *parts, const struct pawl_os *os)
 {
+    size_t n_large = 0;
     if (!os->takes_threads)
         return false;
-    for (size_t i = 0; i < parts->n; i++)
+    for (size_t i = 0; i < parts->n; i++) {
         if (has_source(&parts->parts[i]))
             return false;
-    return count_large(parts) > 1;
+        n_large += parts->parts[i].bytes >= LARGE_BYTES;
+    }
+    return n_large > 1;
 }
 
-/* A thread hashes two files at a time: no more threads than pairs, or they would go apart and take the processors of those who fill. */
 static unsigned
 hashing_threads(const struct pawl_parts *parts)
 {
-    size_t at_once = count_large(parts);
-    at_once = at_once < WORKERS_MAX ? at_once : WORKERS_MAX;
-    unsigned pairs = (unsigned)(at_once + 1) / 2, processors = pawl_processors();
-    return pairs < processors ? pairs : processors;
+    struct pawl_hash_sizes sizes = { 0 };
+    for (size_t i = 0; i < parts->n; i++)
+        pawl_hash_sizes_add(&sizes, parts->parts[i].bytes);
+    return pawl_hash_threads(&sizes);
 }
 
 /* A meter's owner, for the part that one thread writes. */

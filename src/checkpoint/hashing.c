@@ -25,25 +25,47 @@ pawl_hash_tap(struct pawl_sha256 *hash)
     return (struct pawl_tap){ update, hash };
 }
 
-bool
-pawl_hash_wants_threads(const struct pawl_os *os, uint64_t bytes)
+void
+pawl_hash_sizes_add(struct pawl_hash_sizes *sizes, uint64_t bytes)
 {
-    return os->takes_threads && bytes >= THREADS_BYTES;
+    unsigned bit = 0;
+    sizes->bytes += bytes;
+    if (bytes < PAWL_HASH_LARGE_BYTES)
+        return;
+    for (uint64_t left = bytes >> 1; left != 0; left >>= 1)
+        bit++;
+    sizes->n_large++;
+    sizes->n_large_of[bit]++;
+}
+
+unsigned
+pawl_hash_threads(const struct pawl_hash_sizes *sizes)
+{
+    unsigned top = 63, processors = pawl_processors();
+    size_t n = 0;
+    while (top > 0 && sizes->n_large_of[top] == 0)
+        top--;
+    for (unsigned bit = top < 2 ? 0 : top - 2; bit <= top; bit++)
+        n += sizes->n_large_of[bit];
+    n = n < PAWL_HASH_FILES_MAX ? n : PAWL_HASH_FILES_MAX;
+    unsigned pairs = (unsigned)(n + 1) / 2;
+    pairs = pairs == 0 ? 1 : pairs;
+    return pairs < processors ? pairs : processors;
+}
+
+bool
+pawl_hash_wants_threads(const struct pawl_os *os, const struct pawl_hash_sizes *sizes)
+{
+    return os->takes_threads && sizes->bytes >= THREADS_BYTES;
 }
 
 struct pawl_lanes *
-pawl_hash_lanes(const struct pawl_os *os, size_t n, uint64_t bytes)
+pawl_hash_lanes(const struct pawl_os *os, const struct pawl_hash_sizes *sizes)
 {
     struct pawl_lanes *lanes = NULL;
-    if (!pawl_hash_wants_threads(os, bytes))
+    if (!pawl_hash_wants_threads(os, sizes))
         return NULL;
-    size_t at_once = n < PAWL_HASH_FILES_MAX ? n : PAWL_HASH_FILES_MAX;
-    unsigned threads = pawl_processors();
-    /* No more than pairs: two threads for two files would hash them apart, and take the processor of those who read. */
-    if (threads > (at_once + 1) / 2)
-        threads = (unsigned)((at_once + 1) / 2);
-    threads = threads == 0 ? 1 : threads;
-    return pawl_lanes_new(&lanes, update_two, threads, NULL) == PAWL_OK ? lanes : NULL;
+    return pawl_lanes_new(&lanes, update_two, pawl_hash_threads(sizes), NULL) == PAWL_OK ? lanes : NULL;
 }
 
 /* All of a file, piece by piece, to the lane or, without one, to the hash. */
@@ -74,7 +96,7 @@ hash_pieces(const struct pawl_hash_job *job, struct pawl_inlet *inlet, struct pa
 struct hashing {
     struct pawl_hash_job *jobs;
     struct pawl_lanes *lanes;
-    size_t n_large;
+    struct pawl_hash_sizes sizes;
 };
 
 static void
@@ -86,7 +108,7 @@ hash_one(void *context, size_t i)
     struct pawl_inlet *inlet = NULL;
     const struct pawl_lane_options options = { .tap = pawl_hash_tap(job->hash) };
     job->error = (struct pawl_error)PAWL_ERROR_INIT;
-    job->status = pawl_inlet_open(&inlet, job->file, job->from, job->file->bytes, hashing->n_large, &job->error);
+    job->status = pawl_inlet_open(&inlet, job->file, job->from, job->file->bytes, hashing->sizes.n_large, &job->error);
     if (job->status != PAWL_OK)
         return;
     if (hashing->lanes != NULL && job->file->bytes - job->from >= PAWL_HASH_LARGE_BYTES)
@@ -102,15 +124,13 @@ void
 pawl_hash_files(struct pawl_hash_job *jobs, size_t n)
 {
     struct hashing hashing = { .jobs = jobs };
-    uint64_t bytes = 0;
     if (n == 0)
         return;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t left = jobs[i].file->bytes - (jobs[i].from < jobs[i].file->bytes ? jobs[i].from : jobs[i].file->bytes);
-        bytes += left;
-        hashing.n_large += left >= PAWL_HASH_LARGE_BYTES;
-    }
-    hashing.lanes = pawl_hash_lanes(jobs[0].file->os, hashing.n_large, bytes);
+    for (size_t i = 0; i < n; i++)
+        pawl_hash_sizes_add(&hashing.sizes,
+                            jobs[i].file->bytes -
+                                (jobs[i].from < jobs[i].file->bytes ? jobs[i].from : jobs[i].file->bytes));
+    hashing.lanes = pawl_hash_lanes(jobs[0].file->os, &hashing.sizes);
     pawl_parallel(n, hashing.lanes == NULL ? 1 : PAWL_HASH_FILES_MAX, hash_one, &hashing);
     pawl_lanes_free(hashing.lanes);
 }

@@ -487,7 +487,8 @@ struct readings {
     const struct pawl_restore *r;
     struct pawl_lanes *lanes;
     struct reading *items;
-    size_t n, n_large;
+    size_t n;
+    struct pawl_hash_sizes sizes;
 };
 
 static void
@@ -496,7 +497,7 @@ read_one(void *context, size_t i)
     struct readings *readings = context;
     struct reading *reading = &readings->items[i];
     reading->status =
-        read_file(readings->r, reading->plan, reading->file, readings->lanes, readings->n_large, &reading->error);
+        read_file(readings->r, reading->plan, reading->file, readings->lanes, readings->sizes.n_large, &reading->error);
 }
 
 /* In the order of the files: the first that is wrong is told, and all others looked at. */
@@ -553,7 +554,6 @@ read_tensors(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
 {
     struct plan *const plans[] = { model, optimizer };
     struct readings readings = { .r = r };
-    uint64_t bytes = 0;
     bool are_entangled = false;
     enum pawl_status st = find_overlaps(r, plans, &are_entangled);
     if (st != PAWL_OK)
@@ -564,14 +564,13 @@ read_tensors(struct pawl_restore *r, struct plan *model, struct plan *optimizer)
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < plans[k]->set->n_files; i++) {
             readings.items[readings.n++] = (struct reading){ .plan = plans[k], .file = i };
-            bytes += plans[k]->set->files[i].file.bytes;
-            readings.n_large += plans[k]->set->files[i].file.bytes >= PAWL_HASH_LARGE_BYTES;
+            pawl_hash_sizes_add(&readings.sizes, plans[k]->set->files[i].file.bytes);
         }
     }
     bool is_hashed = r->step->trust != PAWL_TRUST_SIZE_ONLY;
     if (is_hashed)
-        readings.lanes = pawl_hash_lanes(r->step->dir.os, readings.n_large, bytes);
-    if (readings.lanes != NULL || (!is_hashed && pawl_hash_wants_threads(r->step->dir.os, bytes)))
+        readings.lanes = pawl_hash_lanes(r->step->dir.os, &readings.sizes);
+    if (readings.lanes != NULL || (!is_hashed && pawl_hash_wants_threads(r->step->dir.os, &readings.sizes)))
         pawl_parallel(readings.n, are_entangled ? 1 : PAWL_HASH_FILES_MAX, read_one, &readings);
     else
         read_in_turn(&readings);

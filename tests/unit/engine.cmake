@@ -1,3 +1,4 @@
+pawl_unit_test(test_hashing SOURCES unit/test_hashing.c)
 pawl_unit_test(test_sha256_streams SOURCES unit/test_sha256_streams.c LIBRARIES OpenSSL::Crypto)
 pawl_unit_test(test_writer_large SOURCES unit/test_writer_large.c LIBRARIES pawl_sim LABELS os)
 pawl_unit_test(test_inlet SOURCES unit/test_inlet.c LIBRARIES pawl_sim LABELS os)
