@@ -284,9 +284,11 @@ def orbax_handler():
 
 def background_ways(state, engine):
     ways = []
-    for name, snapshot in (("Pawl, copy", COPY), ("Pawl, borrow", BORROW)):
-        described = state.described(engine, "split")
-        ways.append(Way(name, "split", PawlBackground(engine, described, snapshot)))
+    for layout in ("split", "cut"):
+        described = state.described(engine, layout)
+        for name, snapshot in (("Pawl, copy", COPY), ("Pawl, borrow", BORROW)):
+            call = PawlBackground(engine, described, snapshot, state.max_file_bytes(layout))
+            ways.append(Way(f"{name}, {layout}", layout, call))
     if torch:
         ways += [Way(f"dcp.async_save, {n} thread{'s' if n > 1 else ''}", "one", DcpBackground(state, n)) for n in (1, 2)]
     if jax:
@@ -299,13 +301,14 @@ def background_ways(state, engine):
 class PawlBackground:
     """One run for all saves, as in a training loop: it keeps its memory."""
 
-    def __init__(self, engine, described, snapshot):
-        self.engine, self.described, self.snapshot, self.run, self.step = engine, described, snapshot, None, 0
+    def __init__(self, engine, described, snapshot, max_file_bytes):
+        self.engine, self.described, self.snapshot, self.max_file_bytes = engine, described, snapshot, max_file_bytes
+        self.run, self.step = None, 0
 
     def start(self, folder):
         if self.run is None:
             self.root = os.path.join(os.path.dirname(folder), f"run-{id(self)}")
-            self.run = self.engine.open(self.root, snapshot=self.snapshot)
+            self.run = self.engine.open(self.root, self.max_file_bytes, snapshot=self.snapshot)
             self.engine.prepare(self.run, self.described)
         self.step += 1
         save = self.engine.save_async(self.run, self.described, self.step)

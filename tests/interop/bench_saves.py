@@ -45,7 +45,7 @@ def look_at(result, rounds, has_limits):
                 for key in ("peer", "hashing_peer", "hashing_peer_without_threads", "hashing_peer_of_the_layout"):
                     check(row[f"to_{key}"] > 0 and not row[key].startswith("Pawl"), f"{name}: {row}")
     names = [row["name"] for row in said["async"]]
-    check(names[:2] == ["Pawl, copy", "Pawl, borrow"], f"in the background: {names}")
+    check(names[:4] == ["Pawl, copy, split", "Pawl, borrow, split", "Pawl, copy, cut", "Pawl, borrow, cut"], f"in the background: {names}")
     for row in said["async"]:
         for key in ("stall", "durable", "loop_stall", "loop_durable", "added"):
             check(len(row[key]) == rounds and f"{key}_seconds" in row, f"in the background: {row}")
