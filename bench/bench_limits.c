@@ -3,8 +3,8 @@
  *
  *     bench_limits DIR [--bytes N] [--read FILE]
  *
- * GB/s of N bytes (default 1 GiB): the best of direct writes by 1 and 2 threads (through the cache where there are none), SHA-256 of one
- * stream, of two of one length, of two of 1 : 2, a copy by all processors, and reading FILE past the cache. Memory: twice N.
+ * GB/s of N bytes (default 1 GiB): the best of direct writes by 1, 2 and 4 threads (through the cache where there are none), SHA-256 of one
+ * stream, of files of 512 MiB (two at least), of two of 1 : 2, a copy by all processors, and reading FILE past the cache. Memory: twice N.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench_tools.h"
 #include "cli/limits.h"
 
 static void
@@ -25,18 +26,6 @@ static double
 speed(uint64_t bytes, double seconds)
 {
     return seconds > 0.0 ? (double)bytes / seconds / 1e9 : 0.0;
-}
-
-static double
-best_write(const char *path, size_t bytes)
-{
-    double one = limits_write(path, bytes, true, 1);
-    double two = limits_write(path, bytes, true, 2);
-    if (one < 0.0 && two < 0.0)
-        one = limits_write(path, bytes, false, 1);
-    if (one < 0.0 && two < 0.0)
-        die(path, "can't be written");
-    return one < 0.0 || (two > 0.0 && two < one) ? two : one;
 }
 
 int
@@ -65,13 +54,15 @@ main(int argc, char **argv)
     unsigned char *data = limits_memory(bytes), *room = limits_memory(room_bytes);
     if (data == NULL || room == NULL)
         die("memory", "there is none");
-    double write = best_write(path, bytes);
+    double write = limits_write_best(path, bytes);
+    if (write < 0.0)
+        die(path, "can't be written");
     double read = file == NULL ? 0.0 : limits_read(file, room, readable);
     (void)printf(
-        "{\"bytes\": %zu, \"write_gb_s\": %.3f, \"read_gb_s\": %.3f, \"hash_gb_s\": %.3f, \"hash_two_gb_s\": %.3f, "
+        "{\"bytes\": %zu, \"write_gb_s\": %.3f, \"read_gb_s\": %.3f, \"hash_gb_s\": %.3f, \"hash_cut_gb_s\": %.3f, "
         "\"hash_split_gb_s\": %.3f, \"copy_gb_s\": %.3f}\n",
         bytes, speed(bytes, write), speed(readable, read), speed(bytes, limits_hash(data, bytes)),
-        speed(bytes, limits_hash_two(data, bytes / 2, bytes - bytes / 2)),
+        speed(bytes, limits_hash_many(data, bytes, bench_cut_files(bytes))),
         speed(bytes, limits_hash_two(data, bytes / 3, bytes - bytes / 3)),
         speed(bytes, limits_copy(room, data, bytes)));
     limits_forget(data, bytes);

@@ -3,7 +3,7 @@
  *
  *     bench_load DIR [--bytes N] [--rounds R] [--only LAYOUT] [--json]
  *
- * Layouts of a state of N bytes (default 1 GiB) in 147 tensors: `one` file; `split`: model and optimizer, 1 : 2; `cut`: a model in files of N / 2.
+ * Layouts of a state of N bytes (default 1 GiB) in 147 tensors: `one` file; `split`: model and optimizer, 1 : 2; `cut`: a model in files of 512 MiB, but two at least.
  * Each is saved once. In each round it is loaded from an empty cache, by sizes only (`raw`) and hashed (`cold`), and from a full one, hashed
  * (`warm`); and verified into nobody's memory, from an empty cache and from a full one. The limits of the round: direct reading of the largest file
  * into huge pages, and the hash of the same files on the same cores by the same kernels; of raw loads the first, of what is cold the lower, of
@@ -88,13 +88,8 @@ empty_cache(const struct files *files)
 static void
 fill_cache(const struct files *files)
 {
-    for (size_t i = 0; i < files->n; i++) {
-        int fd = open(files->names[i], O_RDONLY | O_CLOEXEC);
-        while (fd >= 0 && read(fd, room, (size_t)1 << 20) > 0) {
-        }
-        if (fd >= 0)
-            (void)close(fd);
-    }
+    for (size_t i = 0; i < files->n; i++)
+        limits_fetch_file(files->names[i]);
 }
 
 /* The part of the files that is in the cache. */
@@ -162,8 +157,8 @@ save(enum layout layout)
     struct pawl_error err = PAWL_ERROR_INIT;
     struct pawl_run *run = NULL;
     struct pawl_state *state = describe(layout, data);
-    if (pawl_run_open_z(root, &PAWL_RUN_OPTIONS(.max_file_bytes = layout == CUT ? bytes / 2 + 4096 : 0), &run, &err) !=
-            PAWL_OK ||
+    if (pawl_run_open_z(root, &PAWL_RUN_OPTIONS(.max_file_bytes = layout == CUT ? bench_cut_bytes(bytes, TENSORS) : 0),
+                        &run, &err) != PAWL_OK ||
         pawl_run_save(run, state, 1, NULL, &err) != PAWL_OK || pawl_run_close(run, &err) != PAWL_OK)
         die("save", &err);
     pawl_state_free(state);
@@ -217,7 +212,7 @@ measure(enum layout layout, size_t round, const struct files *files, struct pawl
     double read = seconds > 0.0 ? (double)files->largest_bytes / seconds / 1e9 : 0.0;
     double hash = layout == ONE     ? speed(limits_hash(data, bytes))
                   : layout == SPLIT ? speed(limits_hash_two(data, bytes / 3, bytes - bytes / 3))
-                                    : speed(limits_hash_two(data, bytes / 2, bytes - bytes / 2));
+                                    : speed(limits_hash_many(data, bytes, bench_cut_files(bytes)));
     double both = read > 0.0 && read < hash ? read : hash;
     r->limits[0][round] = read;
     r->limits[1][round] = hash;

@@ -1,20 +1,16 @@
 /*
- * bench_save: durable, hashed saves and verified loads in several layouts, beside what the machine can do.
+ * bench_save: durable, hashed saves in several layouts, beside what the machine can do (loads: bench_load).
  *
  *     bench_save DIR [--bytes N] [--rounds R] [--json]
  *
- * Layouts of a state of N bytes (default 1 GiB): `one` file; `split`: model and optimizer, 1 : 2; `cut`: a model in files of N / 2; `small`:
- * `one` in 100,000 tensors instead of 147 (and `large`, in 100, to hold it against). In each round every layout is saved, loaded
- * (verified; from an empty cache, and again) and held against the limits of that round: the best of direct writes by 1 and 2 threads,
- * direct reads, and hashing the same files on the same cores by the same kernels. Medians of the ratios. The memory that the very first save
+ * Layouts of a state of N bytes (default 1 GiB): `one` file; `split`: model and optimizer, 1 : 2; `cut`: a model in files of 512 MiB, but two at least; `small`:
+ * `one` in 100,000 tensors instead of 147 (and `large`, in 100, to hold it against). In each round every layout is saved and held against the limits of
+ * that round: the best of direct writes by 1, 2 and 4 threads, and hashing the same files on the same cores by the same kernels. Medians of the ratios. The memory that the very first save
  * takes beyond the state is shown too. What was written is removed.
  */
-#include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench_tools.h"
@@ -26,17 +22,14 @@ enum layout { ONE, SPLIT, CUT, SMALL, LARGE, LAYOUTS };
 static const char *const NAMES[LAYOUTS] = { "one", "split", "cut", "small", "large" };
 static const size_t TENSORS[LAYOUTS] = { 147, 147, 147, 100000, 100 };
 
-enum ratio { SAVE_TO_LIMIT, COLD_TO_LIMIT, WARM_TO_HASH, RATIOS };
-
 struct result {
-    double save[ROUNDS_MAX], cold[ROUNDS_MAX], warm[ROUNDS_MAX]; /* GB/s */
-    double ratios[RATIOS][ROUNDS_MAX];
+    double save[ROUNDS_MAX], ratios[ROUNDS_MAX]; /* GB/s; of the limit */
 };
 
 static struct result results[LAYOUTS];
-static double limits[4][ROUNDS_MAX]; /* GB/s: write, read, one hash, two hashes */
+static double limits[3][ROUNDS_MAX]; /* GB/s: write, one hash, those of the cut files */
 static size_t bytes = (size_t)1 << 30;
-static unsigned char *data, *room;
+static unsigned char *data;
 static char root[4200], scratch[4200];
 
 static void
@@ -44,31 +37,6 @@ die(const char *what, const struct pawl_error *err)
 {
     (void)fprintf(stderr, "bench_save: %s: %s\n", what, err == NULL ? "failed" : err->message);
     exit(1);
-}
-
-/* Take the files of the step out of the cache; the name of the largest of them. */
-static void
-empty_cache(char *largest, size_t size)
-{
-    char folder[4400];
-    uint64_t most = 0;
-    (void)snprintf(folder, sizeof folder, "%s/step-000001", root);
-    DIR *stream = opendir(folder);
-    struct dirent *entry;
-    while (stream != NULL && (entry = readdir(stream)) != NULL) {
-        char name[4700];
-        struct stat status;
-        (void)snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
-        if (stat(name, &status) != 0 || !S_ISREG(status.st_mode))
-            continue;
-        limits_forget_file(name);
-        if ((uint64_t)status.st_size > most) {
-            most = (uint64_t)status.st_size;
-            (void)snprintf(largest, size, "%s", name);
-        }
-    }
-    if (stream != NULL)
-        (void)closedir(stream);
 }
 
 static struct pawl_state *
@@ -105,15 +73,12 @@ speed(double seconds)
 static void
 measure_limits(size_t round)
 {
-    double one = limits_write(scratch, bytes, true, 1);
-    double two = limits_write(scratch, bytes, true, 2);
-    if (one < 0.0 && two < 0.0)
-        one = limits_write(scratch, bytes, false, 1);
-    if (one < 0.0 && two < 0.0)
+    double best = limits_write_best(scratch, bytes);
+    if (best < 0.0)
         die(scratch, NULL);
-    limits[0][round] = speed(one < 0.0 || (two > 0.0 && two < one) ? two : one);
-    limits[2][round] = speed(limits_hash(data, bytes));
-    limits[3][round] = speed(limits_hash_two(data, bytes / 2, bytes - bytes / 2));
+    limits[0][round] = speed(best);
+    limits[1][round] = speed(limits_hash(data, bytes));
+    limits[2][round] = speed(limits_hash_many(data, bytes, bench_cut_files(bytes)));
 }
 
 static void
@@ -123,37 +88,20 @@ measure(enum layout layout, size_t round, const struct pawl_state *described)
     struct pawl_state *state = (struct pawl_state *)(uintptr_t)described;
     struct pawl_run *run = NULL;
     struct result *result = &results[layout];
-    char largest[4700] = "";
-    int64_t step;
     bench_remove_root(root);
-    if (pawl_run_open_z(root, &PAWL_RUN_OPTIONS(.max_file_bytes = layout == CUT ? bytes / 2 + 4096 : 0), &run, &err) !=
-        PAWL_OK)
+    if (pawl_run_open_z(root,
+                        &PAWL_RUN_OPTIONS(.max_file_bytes = layout == CUT ? bench_cut_bytes(bytes, TENSORS[CUT]) : 0),
+                        &run, &err) != PAWL_OK)
         die(root, &err);
     double begin = limits_now();
     if (pawl_run_save(run, state, 1, NULL, &err) != PAWL_OK)
         die("save", &err);
     result->save[round] = speed(limits_now() - begin);
-    empty_cache(largest, sizeof largest);
-    struct stat status;
-    double seconds = stat(largest, &status) == 0 ? limits_read(largest, room, (uint64_t)status.st_size) : -1.0;
-    double read = seconds > 0.0 ? (double)status.st_size / seconds / 1e9 : 0.0;
-    if (layout == ONE)
-        limits[1][round] = read;
-    for (int i = 0; i < 3; i++) { /* cold, into the cache, warm */
-        if (i == 0)
-            empty_cache(largest, sizeof largest);
-        begin = limits_now();
-        if (pawl_run_restore(run, state, &step, NULL, &err) != PAWL_OK)
-            die("restore", &err);
-        (i == 0 ? result->cold : result->warm)[round] = speed(limits_now() - begin);
-    }
     double hash = layout == SPLIT ? speed(limits_hash_two(data, bytes / 3, bytes - bytes / 3))
-                  : layout == CUT ? limits[3][round]
-                                  : limits[2][round];
+                  : layout == CUT ? limits[2][round]
+                                  : limits[1][round];
     double write = limits[0][round];
-    result->ratios[SAVE_TO_LIMIT][round] = result->save[round] / (write < hash ? write : hash);
-    result->ratios[COLD_TO_LIMIT][round] = result->cold[round] / (read > 0.0 && read < hash ? read : hash);
-    result->ratios[WARM_TO_HASH][round] = result->warm[round] / hash;
+    result->ratios[round] = result->save[round] / (write < hash ? write : hash);
     (void)pawl_run_close(run, NULL);
 }
 
@@ -206,9 +154,6 @@ main(int argc, char **argv)
     for (int k = 0; k < LAYOUTS; k++)
         states[k] = describe((enum layout)k);
     double memory = memory_of_a_save(states[SPLIT]);
-    room = limits_memory(bytes + ((size_t)16 << 20));
-    if (room == NULL)
-        die("memory", NULL);
     for (size_t round = 0; round < rounds; round++) {
         measure_limits(round);
         for (int k = 0; k < LAYOUTS; k++)
@@ -219,29 +164,23 @@ main(int argc, char **argv)
     for (size_t i = 0; i < rounds; i++)
         small_to_large[i] = results[LARGE].save[i] / results[SMALL].save[i];
     double few = bench_median(small_to_large, rounds);
-    double write = bench_median(limits[0], rounds), read = bench_median(limits[1], rounds),
-           one = bench_median(limits[2], rounds), two = bench_median(limits[3], rounds);
-    (void)printf(is_json ? "{\"bytes\": %zu, \"rounds\": %zu, \"limits\": {\"write_gb_s\": %.3f, \"read_gb_s\": %.3f, "
-                           "\"hash_gb_s\": %.3f, \"hash_two_gb_s\": %.3f}, \"save_memory_mib\": %.1f, "
-                           "\"small_to_large\": %.3f, \"layouts\": {"
-                         : "%zu bytes, %zu rounds: write %.2f, read %.2f, hash %.2f, two hashes %.2f GB/s\n"
-                           "memory of a save %.1f MiB; 100,000 tensors take %.2f times the time of 100\n"
-                           "layout  save  cold  warm GB/s; of the limit: save  cold  warm\n",
-                 bytes, rounds, write, read, one, two, memory, few);
+    double write = bench_median(limits[0], rounds), one = bench_median(limits[1], rounds),
+           cut = bench_median(limits[2], rounds);
+    (void)printf(is_json
+                     ? "{\"bytes\": %zu, \"rounds\": %zu, \"limits\": {\"write_gb_s\": %.3f, \"hash_gb_s\": %.3f, "
+                       "\"hash_cut_gb_s\": %.3f}, \"save_memory_mib\": %.1f, \"small_to_large\": %.3f, \"layouts\": {"
+                     : "%zu bytes, %zu rounds: write %.2f, hash %.2f, of the cut files %.2f GB/s\n"
+                       "memory of a save %.1f MiB; 100,000 tensors take %.2f times the time of 100\n",
+                 bytes, rounds, write, one, cut, memory, few);
     for (int k = 0; k < LAYOUTS; k++) {
-        struct result *r = &results[k];
-        (void)printf(is_json ? "%s\"%s\": {\"save_gb_s\": %.3f, \"cold_gb_s\": %.3f, \"warm_gb_s\": %.3f, "
-                               "\"save_ratio\": %.3f, \"cold_ratio\": %.3f, \"warm_ratio\": %.3f}"
-                             : "%s%-6s  %.2f  %.2f  %.2f                      %.2f  %.2f  %.2f\n",
-                     is_json && k != 0 ? ", " : "", NAMES[k], bench_median(r->save, rounds),
-                     bench_median(r->cold, rounds), bench_median(r->warm, rounds),
-                     bench_median(r->ratios[SAVE_TO_LIMIT], rounds), bench_median(r->ratios[COLD_TO_LIMIT], rounds),
-                     bench_median(r->ratios[WARM_TO_HASH], rounds));
+        const struct result *r = &results[k];
+        (void)printf(
+            is_json ? "%s\"%s\": {\"save_gb_s\": %.3f, \"save_ratio\": %.3f}" : "%s%-6s %.2f GB/s, %.2f of the limit\n",
+            is_json && k != 0 ? ", " : "", NAMES[k], bench_median(r->save, rounds), bench_median(r->ratios, rounds));
         pawl_state_free(states[k]);
     }
     if (is_json)
         (void)printf("}}\n");
     limits_forget(data, bytes);
-    limits_forget(room, bytes + ((size_t)16 << 20));
     return 0;
 }

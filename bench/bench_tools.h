@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,21 @@ bench_median(const double *values, size_t n)
     memcpy(sorted, values, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, bench_compare);
     return sorted[n / 2];
+}
+
+/* A model that is cut: into files of 512 MiB, at least two, all of about one size. */
+static inline size_t
+bench_cut_files(size_t bytes)
+{
+    return bytes >> 29 < 2 ? 2 : bytes >> 29;
+}
+
+/* How long its files may be: whole tensors, and a header. */
+static inline uint64_t
+bench_cut_bytes(size_t bytes, size_t tensors)
+{
+    size_t n = bench_cut_files(bytes);
+    return (uint64_t)((tensors + n - 1) / n) * (bytes / tensors) + ((uint64_t)64 << 10);
 }
 
 /* A line of /proc/self/status ("VmHWM:"); 0: there is none. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,8 @@ limits_forget(void *data, size_t bytes)
 
 /* ---- the disk ---- */
 
+#define WRITERS_MAX 4
+
 struct write_job {
     char path[4096];
     uint64_t bytes;
@@ -113,11 +116,11 @@ write_file(void *context)
 double
 limits_write(const char *path, uint64_t bytes, bool is_direct, unsigned threads)
 {
-    struct write_job jobs[2];
-    pthread_t ids[2];
+    struct write_job jobs[WRITERS_MAX];
+    pthread_t ids[WRITERS_MAX];
     int code = 0;
     unsigned begun = 0;
-    threads = threads > 1 ? 2 : 1;
+    threads = threads < 1 ? 1 : threads > WRITERS_MAX ? WRITERS_MAX : threads;
     unsigned char *ring = limits_memory(threads * RING_BYTES);
     if (ring == NULL) {
         errno = ENOMEM;
@@ -149,6 +152,18 @@ limits_write(const char *path, uint64_t bytes, bool is_direct, unsigned threads)
     limits_forget(ring, threads * RING_BYTES);
     errno = code;
     return code != 0 ? -1.0 : seconds;
+}
+
+double
+limits_write_best(const char *path, uint64_t bytes)
+{
+    double best = -1.0;
+    for (unsigned threads = 1; threads <= WRITERS_MAX; threads *= 2) {
+        double seconds = limits_write(path, bytes, true, threads);
+        if (seconds > 0.0 && (best < 0.0 || seconds < best))
+            best = seconds;
+    }
+    return best < 0.0 ? limits_write(path, bytes, false, 1) : best;
 }
 
 void
@@ -184,6 +199,17 @@ limits_read(const char *path, unsigned char *data, uint64_t bytes)
     (void)close(fd);
     errno = code;
     return code != 0 ? -1.0 : seconds;
+}
+
+void
+limits_fetch_file(const char *path)
+{
+    static unsigned char room[1 << 16];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && read(fd, room, sizeof room) > 0) {
+    }
+    if (fd >= 0)
+        (void)close(fd);
 }
 
 /* ---- the processor ---- */
@@ -277,4 +303,42 @@ limits_hash_two(const unsigned char *data, size_t first, size_t second)
     (void)pthread_join(other, NULL);
     double apart = limits_now() - begin;
     return together >= 0.0 && together < apart ? together : apart;
+}
+
+struct hash_many {
+    const unsigned char *data;
+    size_t bytes, n; /* of each stream; of streams */
+    atomic_size_t next;
+};
+
+static void *
+hash_pairs(void *context)
+{
+    struct hash_many *many = context;
+    for (;;) {
+        size_t i = atomic_fetch_add(&many->next, 2);
+        if (i >= many->n)
+            return NULL;
+        (void)hash_interleaved(many->data + i * many->bytes, many->bytes, i + 1 < many->n ? many->bytes : 0);
+    }
+}
+
+double
+limits_hash_many(const unsigned char *data, size_t bytes, size_t n)
+{
+    struct hash_many many = { .data = data, .bytes = bytes / n, .n = n };
+    pthread_t ids[7];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long wanted = processors < 8 ? processors : 8;
+    long begun = 0;
+    if (n == 2)
+        return limits_hash_two(data, bytes / 2, bytes - bytes / 2);
+    atomic_init(&many.next, 0);
+    double begin = limits_now();
+    while (begun + 1 < wanted && pthread_create(&ids[begun], NULL, hash_pairs, &many) == 0)
+        begun++;
+    (void)hash_pairs(&many);
+    for (long i = 0; i < begun; i++)
+        (void)pthread_join(ids[i], NULL);
+    return limits_now() - begin;
 }

@@ -4,3 +4,5 @@ pawl_unit_test(test_writer_large SOURCES unit/test_writer_large.c LIBRARIES pawl
 pawl_unit_test(test_inlet SOURCES unit/test_inlet.c LIBRARIES pawl_sim LABELS os)
 pawl_unit_test(test_crew SOURCES unit/test_crew.c LIBRARIES pawl_sim)
 pawl_unit_test(test_read_at_once SOURCES unit/test_read_at_once.c LIBRARIES pawl_sim)
+pawl_unit_test(test_limits SOURCES unit/test_limits.c ../cli/limits.c LIBRARIES Threads::Threads)
+target_include_directories(test_limits PRIVATE ${PROJECT_SOURCE_DIR})

@@ -26,10 +26,10 @@ expect_threads(unsigned pairs, const uint64_t *sizes, size_t n, size_t n_large, 
     assert_int_equal(all.bytes, bytes);
 }
 
-#define EXPECT(pairs, n_large, bytes, ...)                                                              \
-    do {                                                                                                \
-        const uint64_t sizes[] = { __VA_ARGS__ };                                                       \
-        expect_threads(pairs, sizes, sizeof sizes / sizeof sizes[0], n_large, bytes);                   \
+#define EXPECT(pairs, n_large, bytes, ...)                                            \
+    do {                                                                              \
+        const uint64_t sizes[] = { __VA_ARGS__ };                                     \
+        expect_threads(pairs, sizes, sizeof sizes / sizeof sizes[0], n_large, bytes); \
     } while (0)
 
 static void
