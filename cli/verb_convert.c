@@ -15,6 +15,7 @@ struct request {
     struct pawl_str *only, *drop;
     struct pawl_rename *renames;
     struct pawl_pair *metadata;
+    struct live progress;
 };
 
 static void
@@ -223,7 +224,6 @@ carry_out(const struct arguments *a, struct output *out, struct request *r)
     const char *from = a->paths.items[0];
     const char *to = a->paths.items[1];
     bool is_stdout = strcmp(to, "-") == 0;
-    struct live progress = live_begin(out, "wrote");
     struct pawl_model *model = NULL;
     struct pawl_converted *done = NULL;
 
@@ -231,7 +231,8 @@ carry_out(const struct arguments *a, struct output *out, struct request *r)
     r->options.dry_run = a->dry_run;
     r->options.file_bytes_max = a->max_shard_size;
     r->options.progress = live_progress;
-    r->options.progress_context = &progress;
+    r->progress = live_begin(out, "wrote");
+    r->options.progress_context = &r->progress;
     r->options.sink = is_stdout ? &sink : NULL;
     enum pawl_status st = take_words(a, r, &err);
     if (st == PAWL_OK && is_stdout)
@@ -257,7 +258,7 @@ carry_out(const struct arguments *a, struct output *out, struct request *r)
 
     talk_live_end(&out->talk);
     if (out->is_json)
-        write_document(a, out->json, done, live_seconds(&progress));
+        write_document(a, out->json, done, live_seconds(&r->progress));
     else if (!out->talk.is_quiet && (!is_stdout || a->dry_run))
         print_account(a, done);
     st = output_end(out, &err);

@@ -161,8 +161,7 @@ bigram_write(const char *dir, const float weight[BIGRAM_WEIGHTS], bool replace, 
     if (st != PAWL_OK)
         return st;
     /* A save only reads the tensor; the interface has one struct for both ways. */
-    struct pawl_tensor tensor =
-        PAWL_TENSOR(PAWL_MODEL, BIGRAM_NAME, PAWL_F32, (void *)(uintptr_t)weight, BIGRAM_IDS, BIGRAM_IDS);
+    struct pawl_tensor tensor = PAWL_TENSOR(PAWL_MODEL, BIGRAM_NAME, PAWL_F32, (void *)weight, BIGRAM_IDS, BIGRAM_IDS);
     struct pawl_pair metadata = { pawl_str_z("format"), pawl_str_z("tinyllm") };
     return pawl_safetensors_write(
         pawl_str_z(path), &tensor, 1,

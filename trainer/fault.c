@@ -1,3 +1,4 @@
+#define FAULT_DEFINES
 #include "trainer/fault.h"
 
 #include <errno.h>

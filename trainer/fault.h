@@ -24,4 +24,11 @@ void fault_hint(struct pawl_error *err, const char *format, ...) TRAINER_PRINTF(
 /* Name the path, when the error names none yet. */
 void fault_path(struct pawl_error *err, const char *path);
 
+#if defined(__clang_analyzer__) && !defined(FAULT_DEFINES)
+/* As in the library: the analyzer would believe that these can return PAWL_OK. */
+#define fault(err, status, ...) ((void)fault(err, status, __VA_ARGS__), (status))
+#define fault_os(...) ((void)fault_os(__VA_ARGS__), PAWL_IO)
+#define fault_memory(err, bytes) ((void)fault_memory(err, bytes), PAWL_NO_MEMORY)
+#endif
+
 #endif

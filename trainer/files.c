@@ -12,14 +12,12 @@
 enum pawl_status
 files_join(const char *dir, const char *name, char ret_path[FILES_PATH_MAX], struct pawl_error *err)
 {
-    size_t len = strlen(dir), name_len = strlen(name);
-    if (len + name_len + 2 > FILES_PATH_MAX)
+    size_t len = strlen(dir);
+    const char *slash = len > 0 && dir[len - 1] != '/' ? "/" : "";
+    int n = snprintf(ret_path, FILES_PATH_MAX, "%s%s%s", dir, slash, name);
+    if (n < 0 || n >= FILES_PATH_MAX)
         return fault(err, PAWL_ARGUMENT, "argument", dir, "a path of %zu bytes, at most %d can be opened",
-                     len + name_len + 1, FILES_PATH_MAX - 1);
-    memcpy(ret_path, dir, len);
-    if (len > 0 && dir[len - 1] != '/')
-        ret_path[len++] = '/';
-    memcpy(ret_path + len, name, name_len + 1);
+                     len + strlen(name) + 1, FILES_PATH_MAX - 1);
     return PAWL_OK;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "trainer/llmcp35_inside.h"
 
+#include <assert.h>
+
 struct backward {
     struct llmcp35_pass *pass;
     double **gradients; /* model order */
@@ -267,6 +269,7 @@ llmcp35_backward(struct llmcp35_pass *pass, const double *dlogits, double **grad
         double *dy = feed_forward_backward(&b, l - 1, dx);
         dx = dy == NULL ? NULL : attention_backward(&b, l - 1, dy);
         st = llmcp35_work_status(work, err);
+        assert(dx != NULL || st != PAWL_OK); /* the work knows what it had no memory for */
     }
     if (st != PAWL_OK)
         return st;

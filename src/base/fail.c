@@ -1,3 +1,4 @@
+#define PAWL_FAIL_DEFINES
 #include "base/fail.h"
 
 #include <errno.h>

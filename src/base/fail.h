@@ -66,4 +66,13 @@ enum pawl_status pawl_context(struct pawl_error *err, enum pawl_status status, c
 /* The lowercase word of cli.md for a status that has no finer code. Static storage. */
 const char *pawl_code_of_status(enum pawl_status status);
 
+#if defined(__clang_analyzer__) && !defined(PAWL_FAIL_DEFINES)
+/* The analyzer sees one source file at a time: it would believe that these can return PAWL_OK. */
+#define pawl_fail(err, status, ...) ((void)pawl_fail(err, status, __VA_ARGS__), (status))
+#define pawl_fail_at(err, status, ...) ((void)pawl_fail_at(err, status, __VA_ARGS__), (status))
+#define pawl_fail_os(...) ((void)pawl_fail_os(__VA_ARGS__), PAWL_IO)
+#define pawl_fail_memory(err, bytes) ((void)pawl_fail_memory(err, bytes), PAWL_NO_MEMORY)
+#define pawl_context(err, status, ...) ((void)pawl_context(err, status, __VA_ARGS__), (status))
+#endif
+
 #endif

@@ -1,5 +1,6 @@
 #include "base/report.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ list_add(struct list *list, size_t each)
         size_t bytes;
         if (!pawl_mul_size(capacity, 2, &capacity) || !pawl_mul_size(capacity, each, &bytes))
             return NULL;
+        assert(bytes != 0);
         void *items = realloc(list->items, bytes);
         if (items == NULL)
             return NULL;

@@ -1,4 +1,5 @@
 /* Whatever is at a path: what kind it is, opening it as a model, examining it. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "base/options.h"
@@ -741,6 +742,7 @@ pawl_verify(struct pawl_str path, const struct pawl_verify_options *options, str
     }
     if (st == PAWL_OK) {
         st = look(&q.place, path, &own);
+        assert(q.place.path != NULL || (st != PAWL_OK && !is_content_fault(st)));
         bool is_step = q.place.path != NULL && is_step_name(q.place.path);
         if (is_step && (is_content_fault(st) || is_step_link(q.place.path))) {
             q.place.kind = PAWL_KIND_CHECKPOINT;

@@ -220,11 +220,13 @@ plan_slot(struct pawl_restore *r, struct plan *plan, bool *is_found)
 {
     const struct pawl_set *set = plan->set;
     size_t n_names = set->n + set->n_aliases;
-    enum pawl_status st = pawl_state_order(r->state, plan->slot, &plan->order, r->err);
+    const struct pawl_state_order *order;
+    enum pawl_status st = pawl_state_order(r->state, plan->slot, &order, r->err);
     if (st != PAWL_OK)
         return st;
+    plan->order = order;
 
-    plan->places = malloc((n_names + 1) * sizeof *plan->places);
+    plan->places = calloc(n_names + 1, sizeof *plan->places);
     plan->first = calloc(set->n + 1, sizeof *plan->first);
     plan->has_overlaps = calloc(set->n_files + 1, sizeof *plan->has_overlaps);
     if (plan->places == NULL || plan->first == NULL || plan->has_overlaps == NULL)

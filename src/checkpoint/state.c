@@ -2,6 +2,7 @@
  * values (a negative learning rate, an even increment) is checked at the save, in parts.c. */
 #include "checkpoint/state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include "base/checked.h"
 #include "base/str.h"
@@ -41,6 +42,7 @@ grow(void **items, size_t n, size_t *capacity, size_t each)
     size_t wanted, bytes;
     if (!pawl_add_size(*capacity, more, &wanted) || !pawl_mul_size(wanted, each, &bytes))
         return false;
+    assert(bytes != 0);
     void *larger = realloc(*items, bytes);
     if (larger == NULL)
         return false;

@@ -258,11 +258,11 @@ add_rng(struct pawl_arena *arena, struct pawl_trainer_document *document, struct
         return pawl_fail_memory(err, 2 * name.len + 64);
     pawl_pcg32_print(rng, text, text + 17);
     memcpy(keys, name.data, name.len);
-    memcpy(keys + name.len, "_state", 6);
+    memcpy(keys + name.len, "_state", sizeof "_state");
     document->rng[document->n_rng++] = (struct pawl_pair){ pawl_str_make(keys, name.len + 6), pawl_str_make(text, 16) };
     keys += name.len + 6;
     memcpy(keys, name.data, name.len);
-    memcpy(keys + name.len, "_inc", 4);
+    memcpy(keys + name.len, "_inc", sizeof "_inc");
     document->rng[document->n_rng++] =
         (struct pawl_pair){ pawl_str_make(keys, name.len + 4), pawl_str_make(text + 17, 16) };
     return PAWL_OK;
@@ -349,11 +349,11 @@ add_spare(struct pawl_arena *arena, struct pawl_extra_document *document, struct
 {
     if (!rng->has_spare)
         return true;
-    char *key = pawl_arena_take(arena, name.len + 6);
+    char *key = pawl_arena_take(arena, name.len + sizeof "_spare");
     if (key == NULL)
         return false;
     memcpy(key, name.data, name.len);
-    memcpy(key + name.len, "_spare", 6);
+    memcpy(key + name.len, "_spare", sizeof "_spare");
     document->numbers[document->n_numbers++] =
         (struct pawl_named_number){ .name = pawl_str_make(key, name.len + 6), .real = rng->spare };
     return true;

@@ -264,7 +264,7 @@ pawl_model_map(const struct pawl_model *model, const struct pawl_tensor_info *te
         return with_tensor(tensor, st, err);
 
     /* The maps are a cache: making one does not change the model that others see. */
-    struct pawl_model *own = (struct pawl_model *)(uintptr_t)model;
+    struct pawl_model *own = (struct pawl_model *)model;
     struct pawl_map *map = &own->maps[tensor->file];
     pthread_mutex_lock(&own->lock);
     if (map->data == NULL)

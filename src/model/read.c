@@ -230,7 +230,7 @@ read_window(const struct slicing *s, struct walk *w, struct pawl_error *err)
 {
     struct walk scan = *w;
     uint64_t begin = w->at;
-    uint64_t end = begin;
+    uint64_t end;
     uint64_t runs = 0;
     do {
         uint64_t k = runs_until(s, &scan, begin + WINDOW_BYTES);

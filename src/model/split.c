@@ -180,7 +180,7 @@ plan_files(struct pawl_split *split, const struct common *common, const struct p
         memset(split->files, 0, n_files * sizeof *split->files);
         split->n_files = n_files;
     }
-    for (size_t k = 0; k < split->n_files && st == PAWL_OK; k++) {
+    for (size_t k = 0; k < n_files && st == PAWL_OK; k++) {
         struct pawl_split_file *file = &split->files[k];
         const struct pawl_st_item *own = sorted + begins[k];
         file->items = order + begins[k];

@@ -546,7 +546,7 @@ scatter_whole(const struct layout *layout, void *data, uint64_t element, const u
     walk_init(&walk, layout, data, element);
     if (layout->unit == 1) {
         /* Scattering only reads what is packed; the kernels serve both ways. */
-        move_elements(&walk, layout, (unsigned char *)(uintptr_t)bytes, n, false);
+        move_elements(&walk, layout, (unsigned char *)bytes, n, false);
         return;
     }
     unsigned char turned[SWAP_BYTES];

@@ -68,7 +68,7 @@ pawl_dir_sync(const struct pawl_dir *dir, bool *ret_is_unsupported, struct pawl_
     /* Never tried again: after a failed sync a second one may answer "done" for what was lost. */
     int code = dir->os->dir_sync(dir->os->context, dir->handle);
     /* EROFS: nothing there can be waiting to be written. */
-    bool is_unsupported = code == EINVAL || code == ENOTSUP || code == EOPNOTSUPP || code == ENOSYS || code == EROFS;
+    bool is_unsupported = code == EINVAL || code == EROFS || pawl_status_of_errno(code) == PAWL_UNSUPPORTED;
     if (code != 0 && !is_unsupported)
         return pawl_fail_path(err, code, "sync directory", dir->path);
     if (ret_is_unsupported != NULL)
@@ -320,8 +320,8 @@ pawl_dir_rename(const struct pawl_dir *dir, const char *from, const char *to, en
     if (code == 0)
         return PAWL_OK;
 
-    bool is_unsupported = code == EINVAL || code == ENOSYS || code == ENOTSUP || code == EOPNOTSUPP ||
-                          (code == EXDEV && how == PAWL_OS_EXCHANGE);
+    bool is_unsupported =
+        code == EINVAL || pawl_status_of_errno(code) == PAWL_UNSUPPORTED || (code == EXDEV && how == PAWL_OS_EXCHANGE);
     char *path = pawl_path_join(dir->path, from);
     st = pawl_fail_os(err, code, "rename '%s' to '%s'", PAWL_SHOW_PATH(path != NULL ? path : from), PAWL_SHOW_PATH(to));
     pawl_error_path(err, pawl_str_z(path != NULL ? path : from));

@@ -15,7 +15,7 @@ advise(void *data, size_t bytes, uintptr_t unit, int advice)
     uintptr_t begin = ((uintptr_t)data + unit - 1) & ~(unit - 1);
     uintptr_t end = ((uintptr_t)data + bytes) & ~(unit - 1);
     if (begin < end)
-        (void)madvise((void *)begin, end - begin, advice);
+        (void)madvise((char *)data + (begin - (uintptr_t)data), end - begin, advice);
 }
 
 void

@@ -1,21 +1,20 @@
+#define PAWL_FAIL_DEFINES
 #include "os/path.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 char *
 pawl_path_join(const char *dir, const char *name)
 {
-    size_t dir_len = strcmp(dir, ".") == 0 ? 0 : strlen(dir);
-    size_t name_len = strlen(name);
-    bool needs_slash = dir_len != 0 && dir[dir_len - 1] != '/';
-    char *path = malloc(dir_len + 1 + name_len + 1);
-    if (path == NULL)
-        return NULL;
-    memcpy(path, dir, dir_len);
-    if (needs_slash)
-        path[dir_len++] = '/';
-    memcpy(path + dir_len, name, name_len + 1);
+    const char *in = strcmp(dir, ".") == 0 ? "" : dir;
+    size_t in_len = strlen(in);
+    const char *slash = in_len != 0 && in[in_len - 1] != '/' ? "/" : "";
+    size_t size = in_len + 1 + strlen(name) + 1;
+    char *path = malloc(size);
+    if (path != NULL)
+        (void)snprintf(path, size, "%s%s%s", in, slash, name);
     return path;
 }
 

@@ -23,4 +23,8 @@ enum pawl_status pawl_fail_path(struct pawl_error *err, int system_errno, const 
 enum pawl_status pawl_path_split(const char *path, char **ret_dir, char **ret_name, bool *ret_has_slash,
                                  struct pawl_error *err);
 
+#if defined(__clang_analyzer__) && !defined(PAWL_FAIL_DEFINES) /* as in base/fail.h */
+#define pawl_fail_path(...) ((void)pawl_fail_path(__VA_ARGS__), PAWL_IO)
+#endif
+
 #endif

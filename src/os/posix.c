@@ -416,7 +416,7 @@ posix_file_write_at(void *context, struct pawl_os_file *file, uint64_t offset, c
     for (size_t i = 0; i < n; i++) {
         /* one call takes at most SSIZE_MAX bytes in all */
         size_t bytes = spans[i].bytes < (size_t)SSIZE_MAX - total ? spans[i].bytes : (size_t)SSIZE_MAX - total;
-        vector[i].iov_base = (void *)(uintptr_t)spans[i].data; /* pwritev only reads */
+        vector[i].iov_base = (void *)spans[i].data; /* pwritev only reads */
         vector[i].iov_len = bytes;
         total += bytes;
     }
@@ -541,8 +541,10 @@ posix_file_open_direct(void *context, struct pawl_os_file *file, struct pawl_os_
      * though its own name be gone or given to another. */
     (void)snprintf(name, sizeof name, "/proc/self/fd/%d", file->fd);
     direct->fd = pawl_posix_above_stdio(open(name, O_RDONLY | O_DIRECT | O_NOCTTY | O_CLOEXEC));
-    int saved_errno = direct->fd < 0 || fstat(file->fd, &ours) < 0 || fstat(direct->fd, &found) < 0 ? errno : 0;
-    if (saved_errno == 0 && (ours.st_dev != found.st_dev || ours.st_ino != found.st_ino))
+    int saved_errno = 0;
+    if (direct->fd < 0 || fstat(file->fd, &ours) < 0 || fstat(direct->fd, &found) < 0)
+        saved_errno = errno;
+    else if (ours.st_dev != found.st_dev || ours.st_ino != found.st_ino)
         saved_errno = ESTALE; /* something else than /proc is mounted there */
     if (saved_errno != 0) {
         if (direct->fd >= 0)
@@ -638,7 +640,7 @@ static void
 posix_unmap(void *context, const void *data, size_t bytes)
 {
     (void)context;
-    (void)munmap((void *)(uintptr_t)data, bytes); /* fails only for what is no mapping */
+    (void)munmap((void *)data, bytes); /* fails only for what is no mapping */
 }
 
 static int
@@ -646,9 +648,8 @@ posix_map_populate(void *context, const void *data, size_t bytes)
 {
     (void)context;
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = (uintptr_t)data - (uintptr_t)data % page;
-    const size_t whole = bytes + (size_t)((uintptr_t)data - begin);
-    if (bytes == 0 || madvise((void *)begin, whole, MADV_POPULATE_READ) == 0)
+    const size_t before = (size_t)((uintptr_t)data % page);
+    if (bytes == 0 || madvise((char *)data - before, bytes + before, MADV_POPULATE_READ) == 0)
         return 0;
     return errno == EINVAL ? ENOSYS : errno; /* an older Linux does not know this advice */
 }

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,25 +108,42 @@ close_listed(struct pawl_posix_lock *lock)
     return saved_errno;
 }
 
+/* A number at *at that `mark` ends, at most `max`; *at moves behind the mark. */
+static bool
+take_number(const char **at, int base, char mark, unsigned long long max, unsigned long long *ret)
+{
+    char *end;
+    errno = 0;
+    *ret = strtoull(*at, &end, base);
+    bool is_one = end != *at && errno == 0 && *end == mark && *ret <= max;
+    *at = is_one ? end + 1 : *at;
+    return is_one;
+}
+
 /* "1: FLOCK  ADVISORY  WRITE 1234 fe:00:1835028 0 EOF": is it the lock on the file of `status`, and by whom? */
 static bool
 names_holder(const char *line, const struct stat *status, int64_t *ret_holder)
 {
-    char kind[16], mode[16], access[16];
-    long long holder;
-    unsigned device_major, device_minor;
-    unsigned long long inode;
-    if (strstr(line, "->") != NULL) /* one that waits */
+    unsigned long long holder, device_major, device_minor, inode;
+    const char *at = strchr(line, ':');
+    if (at == NULL || strstr(line, "->") != NULL) /* one that waits */
         return false;
-    if (sscanf(line, "%*[^:]: %15s %15s %15s %lld %x:%x:%llu", kind, mode, access, &holder, &device_major,
-               &device_minor, &inode) != 7)
+    at++;
+    for (int word = 0; word < 3; word++) {
+        at += strspn(at, " ");
+        at += strcspn(at, " ");
+    }
+    /* -1 holds a lock of an open file, 0 a process that we can't see: neither is a number for people. */
+    if (!take_number(&at, 10, ' ', INT64_MAX, &holder) || !take_number(&at, 16, ':', UINT_MAX, &device_major) ||
+        !take_number(&at, 16, ':', UINT_MAX, &device_minor) || !take_number(&at, 10, ' ', ULLONG_MAX, &inode))
         return false;
-    if (inode != (unsigned long long)status->st_ino || holder <= 0)
+    if (inode != (unsigned long long)status->st_ino || holder == 0)
         return false;
     /* A subvolume of btrfs has a device number of its own in stat(); both are of the unnamed kind, major 0. */
-    if (makedev(device_major, device_minor) != status->st_dev && (device_major != 0 || major(status->st_dev) != 0))
+    if (makedev((unsigned)device_major, (unsigned)device_minor) != status->st_dev &&
+        (device_major != 0 || major(status->st_dev) != 0))
         return false;
-    *ret_holder = holder;
+    *ret_holder = (int64_t)holder;
     return true;
 }
 

@@ -193,12 +193,10 @@ temporary_name(const struct pawl_publish *publish, int64_t process, unsigned num
         while (name_len > 0 && ((unsigned char)publish->name[name_len] & 0xc0) == 0x80)
             name_len--; /* not inside a UTF-8 sequence: some filesystems refuse that */
     }
-    char *name = malloc(1 + name_len + tail_len + 1);
-    if (name == NULL)
-        return NULL;
-    name[0] = '.';
-    memcpy(name + 1, publish->name, name_len);
-    memcpy(name + 1 + name_len, tail, tail_len + 1);
+    size_t size = 1 + name_len + tail_len + 1;
+    char *name = malloc(size);
+    if (name != NULL)
+        (void)snprintf(name, size, ".%.*s%s", (int)name_len, publish->name, tail);
     return name;
 }
 
@@ -222,7 +220,7 @@ keep_mode(struct pawl_publish *publish, struct pawl_error *err)
         code = os->file_set_mode(os->context, handle, publish->mode);
     } while (code == EINTR);
     /* A filesystem without modes gives every file the same. */
-    if (code != 0 && code != EPERM && code != ENOTSUP && code != EOPNOTSUPP && code != ENOSYS)
+    if (code != 0 && code != EPERM && pawl_status_of_errno(code) != PAWL_UNSUPPORTED)
         return pawl_fail_path(err, code, "set the mode of", publish->writer.path);
     return PAWL_OK;
 }

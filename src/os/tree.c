@@ -1,6 +1,7 @@
 /* Listing a directory, and removing one with all that is in it. */
 #include "os/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,7 @@ enter(struct removal *removal, const char *name)
         size_t bytes;
         if (!pawl_mul_size(capacity, sizeof *removal->levels, &bytes))
             return ENOMEM;
+        assert(bytes != 0);
         struct level *levels = realloc(removal->levels, bytes);
         if (levels == NULL)
             return ENOMEM;

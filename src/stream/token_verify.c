@@ -92,7 +92,7 @@ warn_unlisted(const struct pawl_str *listed, size_t n, struct pawl_report *repor
     struct pawl_dir dir = PAWL_DIR_INIT;
     struct pawl_dir_list list = { NULL, 0 };
     struct pawl_name_table table = PAWL_NAME_TABLE_INIT;
-    struct pawl_str *names = calloc(n, sizeof *names);
+    struct pawl_str *names = calloc(n + 1, sizeof *names);
     char *name = NULL;
     struct pawl_str parent = pawl_str_make(listed[0].data, listed[0].len - last_component(listed[0]).len);
     enum pawl_status st = pawl_shard_path(parent.len != 0 ? parent : PAWL_STR("."), &name, err);

@@ -117,7 +117,7 @@ sort_words(struct pawl_name_table *table, struct pawl_error *err)
 {
     size_t n = table->n;
     uint32_t *from = table->words;
-    uint32_t *spare = malloc(n * sizeof *spare);
+    uint32_t *spare = malloc((n + 1) * sizeof *spare);
     if (spare == NULL)
         return pawl_fail_memory(err, n * sizeof *spare);
     uint32_t *to = spare;

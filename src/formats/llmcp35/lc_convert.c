@@ -152,19 +152,8 @@ read_names(const struct pawl_json_value *value, struct pawl_arena *arena, struct
     return !*ret_is_memory;
 }
 
-static enum pawl_status refuse(struct lc_out *out, const char *format, ...) PAWL_PRINTF(2, 3);
-
-static enum pawl_status
-refuse(struct lc_out *out, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    (void)pawl_fail(out->err, PAWL_CORRUPT, "content", "%s", text);
-    return PAWL_CORRUPT;
-}
+/* A file of another kind than ours has no fault as data: an error alone. */
+#define REFUSE(out, ...) pawl_fail((out)->err, PAWL_CORRUPT, "content", __VA_ARGS__)
 
 static enum pawl_status
 parse_state(struct pawl_str json, struct lc_text *text, struct lc_out *out)
@@ -174,13 +163,13 @@ parse_state(struct pawl_str json, struct lc_text *text, struct lc_out *out)
     struct text_field fields[TEXT_FIELDS_MAX];
     enum pawl_status st = pawl_json_parse(&arena, json.data, json.len, 0, &value, out->err);
     if (st != PAWL_OK) {
-        st = st == PAWL_CORRUPT ? refuse(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' are not JSON") : st;
+        st = st == PAWL_CORRUPT ? REFUSE(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' are not JSON") : st;
         goto out;
     }
     text->state->adamw.has_groups = pawl_json_member(value, PAWL_STR("decay_names")) != NULL;
     size_t n = list_fields(text, fields);
     if (value->type != PAWL_JSON_OBJECT || value->n != n) {
-        st = refuse(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' have %zu members, expected %zu", value->n, n);
+        st = REFUSE(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' have %zu members, expected %zu", value->n, n);
         goto out;
     }
     for (size_t i = 0; i < n; i++) {
@@ -195,13 +184,13 @@ parse_state(struct pawl_str json, struct lc_text *text, struct lc_out *out)
             is_fine = read_names(member, &text->state->arena, fields[i].at, &is_memory);
         if (!is_fine) {
             st = is_memory ? pawl_lc_fail_memory(out, fields[i].name)
-                           : refuse(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' have no good member '%s'",
+                           : REFUSE(out, "the metadata '" PAWL_LLMCP35_STATE_KEY "' have no good member '%s'",
                                     fields[i].name);
             goto out;
         }
     }
     if (text->version != 1 || (text->tokenizer_kind != 1 && text->tokenizer_kind != 2))
-        st = refuse(out, "version %" PRIu64 " with a tokenizer of kind %" PRIu64 ", expected version 1 and kind 1 or 2",
+        st = REFUSE(out, "version %" PRIu64 " with a tokenizer of kind %" PRIu64 ", expected version 1 and kind 1 or 2",
                     text->version, text->tokenizer_kind);
 out:
     pawl_arena_release(&arena);
@@ -317,9 +306,9 @@ find_tensor(struct import *import, const char *prefix, struct pawl_str rest, enu
     struct pawl_str name = pawl_buffer_str(&import->name);
     const struct pawl_tensor_info *tensor = pawl_st_find(import->header, name);
     if (tensor == NULL)
-        return refuse(import->out, "there is no tensor '%s'", PAWL_SHOW(name));
+        return REFUSE(import->out, "there is no tensor '%s'", PAWL_SHOW(name));
     if (tensor->dtype != dtype)
-        return refuse(import->out, "tensor '%s' is %s, expected %s", PAWL_SHOW(name), pawl_dtype_name(tensor->dtype),
+        return REFUSE(import->out, "tensor '%s' is %s, expected %s", PAWL_SHOW(name), pawl_dtype_name(tensor->dtype),
                       pawl_dtype_name(dtype));
     import->n_taken++;
     *ret_tensor = tensor;
@@ -374,7 +363,7 @@ import_literal(struct import *import, struct pawl_llmcp35_tokenizer **ret_tokeni
         (void)snprintf(text, sizeof text, "%zu", i);
         st = find_tensor(import, TOKEN_PREFIX, pawl_str_z(text), PAWL_U8, &found);
         if (st == PAWL_OK && found->rank != 1)
-            st = refuse(import->out, "tensor '%s' has rank %" PRIu32 ", expected 1", PAWL_SHOW(found->name),
+            st = REFUSE(import->out, "tensor '%s' has rank %" PRIu32 ", expected 1", PAWL_SHOW(found->name),
                         found->rank);
         if (st == PAWL_OK)
             pieces[i] = pawl_str_make((const char *)import->data + found->begin, (size_t)(found->end - found->begin));
@@ -391,7 +380,7 @@ import_bpe(struct import *import, struct pawl_llmcp35_tokenizer **ret_tokenizer)
     const struct pawl_tensor_info *found = NULL;
     enum pawl_status st = find_tensor(import, PAIRS_NAME, pawl_str_make(NULL, 0), PAWL_U32, &found);
     if (st == PAWL_OK && (found->rank != 2 || found->shape[1] != 2))
-        st = refuse(import->out, "tensor '" PAIRS_NAME "' has not the shape [n, 2]");
+        st = REFUSE(import->out, "tensor '" PAIRS_NAME "' has not the shape [n, 2]");
     if (st != PAWL_OK)
         return st;
     size_t n = (size_t)found->shape[0];
@@ -413,7 +402,7 @@ import_model(struct import *import, struct lc_state *state)
     struct pawl_buffer name = PAWL_BUFFER_INIT;
     enum pawl_status st = PAWL_OK;
     if (!pawl_mul_u64(state->config.layers, 9, &n) || !pawl_add_u64(n, 2, &n) || n > import->header->n)
-        return refuse(import->out, "%" PRIu64 " layers have more parameters than there are tensors",
+        return REFUSE(import->out, "%" PRIu64 " layers have more parameters than there are tensors",
                       state->config.layers);
     state->parameters = calloc((size_t)n, sizeof *state->parameters);
     if (state->parameters == NULL)
@@ -468,7 +457,7 @@ import_all(struct import *import, struct pawl_llmcp35 *checkpoint)
     const struct pawl_str *json = pawl_st_metadata(import->header, PAWL_STR(PAWL_LLMCP35_STATE_KEY));
     struct lc_text text = { 0, 0, state, 0 };
     if (format == NULL || !pawl_str_equal(*format, PAWL_STR(PAWL_LLMCP35_FORMAT)) || json == NULL)
-        return refuse(out, "the metadata have not the format '" PAWL_LLMCP35_FORMAT
+        return REFUSE(out, "the metadata have not the format '" PAWL_LLMCP35_FORMAT
                            "' and the key '" PAWL_LLMCP35_STATE_KEY "'");
     state->config.size = sizeof state->config;
     enum pawl_status st = parse_state(*json, &text, out);
@@ -487,7 +476,7 @@ import_all(struct import *import, struct pawl_llmcp35 *checkpoint)
     if (st == PAWL_OK)
         st = pawl_lc_check_relations(state, checkpoint->tokenizer, state->step, out);
     if (st == PAWL_OK && import->n_taken != import->header->n)
-        st = refuse(out, "the file has %zu tensors, the checkpoint takes %zu of them", import->header->n,
+        st = REFUSE(out, "the file has %zu tensors, the checkpoint takes %zu of them", import->header->n,
                     import->n_taken);
     if (st == PAWL_OK)
         st = pawl_lc_state_view(state, out);

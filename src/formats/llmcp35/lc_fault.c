@@ -1,4 +1,5 @@
 /* Failures as data, and the small helpers that every stage has. */
+#define PAWL_FAIL_DEFINES
 #include "formats/llmcp35/lc_inside.h"
 
 #include <stdio.h>

@@ -97,6 +97,11 @@ enum pawl_status pawl_lc_fail_memory(struct lc_out *out, const char *where);
 enum pawl_status pawl_lc_fail_size(struct lc_out *out, const char *where);
 /* An error that is already filled, whose fault is io. */
 enum pawl_status pawl_lc_fail_io(struct lc_out *out, enum pawl_status status, const char *operation, const char *path);
+#if defined(__clang_analyzer__) && !defined(PAWL_FAIL_DEFINES) /* as in base/fail.h */
+#define pawl_lc_fail(out, status, ...) ((void)pawl_lc_fail(out, status, __VA_ARGS__), (status))
+#define pawl_lc_fail_memory(out, where) ((void)pawl_lc_fail_memory(out, where), PAWL_NO_MEMORY)
+#define pawl_lc_fail_size(out, where) ((void)pawl_lc_fail_size(out, where), PAWL_CORRUPT)
+#endif
 
 /* ---- parts ---- */
 

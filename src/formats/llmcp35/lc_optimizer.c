@@ -127,8 +127,7 @@ pawl_lc_check_moments(const struct lc_moments *moments, struct lc_out *out)
 static enum pawl_status
 check_power(const char *which, double value, uint64_t step, struct lc_out *out)
 {
-    const double one = 1.0;
-    bool is_fine = step == 0 ? memcmp(&value, &one, sizeof one) == 0 : is_power_base(value);
+    bool is_fine = step == 0 ? value == 1.0 : is_power_base(value);
     if (is_fine)
         return PAWL_OK;
     return LC_REFUSE(out, "adamw_state", "invalid_beta_power",

@@ -1,6 +1,7 @@
 /* Stage E, and tokenizers: literal pieces and byte-level BPE. */
 #include "formats/llmcp35/lc_inside.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,6 +225,7 @@ pawl_lc_read_tokenizer(const struct lc_file *file, struct pawl_llmcp35_tokenizer
         file->tokenizer_kind == 1 ? read_literal(file, &tokenizer, out) : read_bpe(file, &tokenizer, out);
     if (st != PAWL_OK)
         return st;
+    assert(tokenizer != NULL);
     *ret_tokenizer = tokenizer; /* the checkpoint's from here on, whatever follows */
     out->offset = PAWL_OFFSET_NONE;
     uint64_t vocabulary = pawl_llmcp35_tokenizer_vocabulary(tokenizer);

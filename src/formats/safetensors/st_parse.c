@@ -10,6 +10,7 @@
  */
 #include "formats/safetensors/st_inside.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "base/checked.h"
@@ -120,6 +121,7 @@ reserve_tensor(struct parse *p)
     size_t bytes;
     if (!pawl_mul_size(capacity, sizeof *h->tensors, &bytes))
         return false;
+    assert(bytes != 0);
     struct pawl_tensor_info *tensors = realloc(h->tensors, bytes);
     if (tensors == NULL)
         return false;
