@@ -1,6 +1,10 @@
 /*
  * pawl/ckpt.h: reading checkpoints: the newest that verifies, or a given one; no lock is needed and nothing is written, so a
  * run may be saving there. Rules: docs/format/checkpoint.md. An open checkpoint may be read by several threads.
+ *
+ * A forked child may go on with its parent's checkpoints and models. What another thread was verifying at the fork, the child verifies itself. Only
+ * pawl_ckpt_restore and pawl_ckpt_verify, of a checkpoint or into a state that another thread was restoring, verifying or saving at that moment, answer
+ * PAWL_WRONG_PROCESS there; to close and free it is fine.
  */
 #ifndef PAWL_CKPT_H
 #define PAWL_CKPT_H

@@ -7,7 +7,8 @@
  * function says so; what is described must outlive the state, or the next description.
  *
  * Where things go on disk: docs/format/checkpoint.md. A state locks itself; but while it is being
- * saved or restored the caller's memory must not be written by others.
+ * saved or restored the caller's memory must not be written by others. In a child that was forked
+ * while another thread saved or restored it, it answers PAWL_WRONG_PROCESS.
  */
 #ifndef PAWL_STATE_H
 #define PAWL_STATE_H

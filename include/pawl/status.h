@@ -75,7 +75,7 @@ enum pawl_status {
     PAWL_INTERRUPTED = 16,
     PAWL_UNSUPPORTED = 17, /* the system or filesystem lacks it, or this build does */
     PAWL_CANCELED = 18,
-    PAWL_WRONG_PROCESS = 19, /* a handle of the parent, used in a forked child */
+    PAWL_WRONG_PROCESS = 19, /* a handle of the parent, used in a forked child that can't go on with it */
     PAWL_OUT_OF_RANGE = 20,  /* a value that the target dtype lacks */
     PAWL_NO_FILE = 21,       /* a path or entry that is not there */
     PAWL_STALE = 22,         /* a handle that the file server no longer knows */

@@ -309,8 +309,10 @@ plan_and_copy(struct pawl_run *run, struct pawl_state *state, const struct pawl_
               bool is_only_prepared, struct pawl_parts *parts, struct pawl_error *err)
 {
     bool is_copy = run->options.snapshot == PAWL_SNAPSHOT_COPY;
-    (void)pthread_mutex_lock(&state->lock);
-    enum pawl_status st = pawl_parts_plan(parts, state, options, err);
+    enum pawl_status st = pawl_state_enter(state, err);
+    if (st != PAWL_OK)
+        return st;
+    st = pawl_parts_plan(parts, state, options, err);
     if (st == PAWL_OK && is_copy)
         st = ensure_shadow(run, parts, err);
     if (st == PAWL_OK && !is_only_prepared)
@@ -319,7 +321,7 @@ plan_and_copy(struct pawl_run *run, struct pawl_state *state, const struct pawl_
         st = pawl_snapshot_take(parts, run->shadow.data, err);
     if (st != PAWL_OK)
         pawl_parts_release(parts);
-    (void)pthread_mutex_unlock(&state->lock);
+    pawl_state_leave(state);
     return st;
 }
 

@@ -226,6 +226,31 @@ pawl_blocks_check(struct pawl_blocks *blocks, uint64_t begin, uint64_t end, stru
     return PAWL_OK;
 }
 
+/* ---- forks ---- */
+
+void
+pawl_blocks_before_fork(struct pawl_blocks *blocks)
+{
+    (void)pthread_mutex_lock(&blocks->lock);
+}
+
+void
+pawl_blocks_in_parent(struct pawl_blocks *blocks)
+{
+    (void)pthread_mutex_unlock(&blocks->lock);
+}
+
+void
+pawl_blocks_in_child(struct pawl_blocks *blocks)
+{
+    for (size_t i = 0; i < blocks->n; i++) {
+        if (blocks->states[i] == BLOCK_BUSY)
+            blocks->states[i] = BLOCK_UNKNOWN;
+    }
+    (void)pthread_cond_init(&blocks->changed, NULL);
+    (void)pthread_mutex_unlock(&blocks->lock);
+}
+
 /* ---- telling ---- */
 
 static void

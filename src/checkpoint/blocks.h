@@ -42,6 +42,11 @@ void pawl_blocks_release(struct pawl_blocks *blocks); /* fine on a zeroed one */
 enum pawl_status pawl_blocks_check(struct pawl_blocks *blocks, uint64_t begin, uint64_t end,
                                    struct pawl_bad_block *ret_bad, size_t *ret_n_bad, struct pawl_error *err);
 
+/* Around a fork (os/forks.h): in the child nobody looks at what other threads of its parent had begun. */
+void pawl_blocks_before_fork(struct pawl_blocks *blocks);
+void pawl_blocks_in_parent(struct pawl_blocks *blocks);
+void pawl_blocks_in_child(struct pawl_blocks *blocks);
+
 /* Bytes of the file that a block has: from *ret_begin to the byte before *ret_end. */
 void pawl_blocks_extent(const struct pawl_blocks *blocks, size_t block, uint64_t *ret_begin, uint64_t *ret_end);
 

@@ -51,15 +51,16 @@ static enum pawl_status
 ckpt_new(struct pawl_step *step, bool weights_only, struct pawl_ckpt **ret_ckpt, struct pawl_error *err)
 {
     struct pawl_ckpt *ckpt = calloc(1, sizeof *ckpt);
-    if (ckpt == NULL || pthread_mutex_init(&ckpt->lock, NULL) != 0) {
+    enum pawl_status st = ckpt == NULL ? pawl_fail_memory(err, sizeof *ckpt) : pawl_handle_lock_init(&ckpt->lock, err);
+    if (st != PAWL_OK) {
         free(ckpt);
         pawl_step_release(step);
-        return pawl_fail_memory(err, sizeof *ckpt);
+        return st;
     }
     ckpt->step = *step;
     ckpt->weights_only = weights_only;
     *step = (struct pawl_step){ .number = -1 };
-    enum pawl_status st = pawl_model_share(&ckpt->step.model, PAWL_KIND_CHECKPOINT, NULL, NULL, &ckpt->model, err);
+    st = pawl_model_share(&ckpt->step.model, PAWL_KIND_CHECKPOINT, NULL, NULL, &ckpt->model, err);
     if (st == PAWL_OK && ckpt->step.has_optimizer)
         st = pawl_model_share(&ckpt->step.optimizer, PAWL_KIND_CHECKPOINT, NULL, NULL, &ckpt->optimizer, err);
     if (st == PAWL_OK && ckpt->step.trust == PAWL_TRUST_LAZY)
@@ -94,7 +95,7 @@ pawl_ckpt_close(struct pawl_ckpt *ckpt)
     pawl_step_guard_free(ckpt->guard);
     free(ckpt->files);
     pawl_step_release(&ckpt->step);
-    (void)pthread_mutex_destroy(&ckpt->lock);
+    pawl_handle_lock_release(&ckpt->lock);
     free(ckpt);
 }
 
@@ -414,7 +415,7 @@ enum pawl_status
 pawl_ckpt_verify(struct pawl_ckpt *ckpt, struct pawl_report **ret_report, struct pawl_error *err)
 {
     struct pawl_error own = PAWL_ERROR_INIT;
-    enum pawl_status st;
+    enum pawl_status st = PAWL_OK;
     struct pawl_report *report = pawl_report_new();
     if (ret_report != NULL)
         *ret_report = report;
@@ -427,10 +428,12 @@ pawl_ckpt_verify(struct pawl_ckpt *ckpt, struct pawl_report **ret_report, struct
                        "%s was opened by its sizes: open it with PAWL_TRUST_LAZY to verify it later",
                        PAWL_SHOW(ckpt->step.name));
     } else {
-        (void)pthread_mutex_lock(&ckpt->lock);
+        st = pawl_handle_lock_take(&ckpt->lock, "the checkpoint", &own);
+    }
+    if (st == PAWL_OK) {
         pawl_report_begin_verdict(report, ckpt->step.name, PAWL_KIND_CHECKPOINT);
         st = verify_rest(ckpt, report, &own);
-        (void)pthread_mutex_unlock(&ckpt->lock);
+        pawl_handle_lock_give(&ckpt->lock);
     }
     if (ret_report == NULL)
         pawl_report_free(report);
@@ -440,6 +443,36 @@ pawl_ckpt_verify(struct pawl_ckpt *ckpt, struct pawl_report **ret_report, struct
 }
 
 /* ---- restoring ---- */
+
+/* Under the locks of both. */
+static enum pawl_status
+restore_alone(struct pawl_ckpt *ckpt, struct pawl_state *state, const struct pawl_restore_options *options,
+              struct pawl_report *report, struct pawl_error *err)
+{
+    const struct pawl_restore_request request = { .lenient = options->lenient != 0,
+                                                  .other_data = options->other_data != 0,
+                                                  .verify_first = options->verify_first != 0,
+                                                  .weights_only = ckpt->weights_only };
+    struct pawl_restore restore = { .step = NULL };
+    enum pawl_status st = pawl_handle_lock_take(&ckpt->lock, "the checkpoint", err);
+    if (st != PAWL_OK)
+        return st;
+    st = pawl_state_enter(state, err);
+    if (st == PAWL_OK) {
+        pawl_report_begin_verdict(report, ckpt->step.name, PAWL_KIND_CHECKPOINT);
+        st = pawl_restore_read(&restore, &ckpt->step, state, &request, report, err);
+        if (st == PAWL_OK)
+            st = pawl_restore_set(&restore, &ckpt->step, err);
+        pawl_restore_release(&restore);
+        if (pawl_report_problem_count(report) == 0)
+            pawl_report_drop_verdict(report);
+        else
+            pawl_report_end_verdict(report);
+        pawl_state_leave(state);
+    }
+    pawl_handle_lock_give(&ckpt->lock);
+    return st;
+}
 
 enum pawl_status
 pawl_ckpt_restore(struct pawl_ckpt *ckpt, struct pawl_state *state, const struct pawl_restore_options *options,
@@ -458,26 +491,8 @@ pawl_ckpt_restore(struct pawl_ckpt *ckpt, struct pawl_state *state, const struct
         st = pawl_fail(&own, PAWL_ARGUMENT, "argument", "no %s was given", ckpt == NULL ? "checkpoint" : "state");
     if (st == PAWL_OK && options != NULL)
         st = pawl_options_take(&known, sizeof known, options, options->size, "struct pawl_restore_options", &own);
-    if (st == PAWL_OK) {
-        const struct pawl_restore_request request = { .lenient = known.lenient != 0,
-                                                      .other_data = known.other_data != 0,
-                                                      .verify_first = known.verify_first != 0,
-                                                      .weights_only = ckpt->weights_only };
-        (void)pthread_mutex_lock(&ckpt->lock);
-        (void)pthread_mutex_lock(&state->lock);
-        pawl_report_begin_verdict(report, ckpt->step.name, PAWL_KIND_CHECKPOINT);
-        struct pawl_restore restore = { .step = NULL };
-        st = pawl_restore_read(&restore, &ckpt->step, state, &request, report, &own);
-        if (st == PAWL_OK)
-            st = pawl_restore_set(&restore, &ckpt->step, &own);
-        pawl_restore_release(&restore);
-        if (pawl_report_problem_count(report) == 0)
-            pawl_report_drop_verdict(report);
-        else
-            pawl_report_end_verdict(report);
-        (void)pthread_mutex_unlock(&state->lock);
-        (void)pthread_mutex_unlock(&ckpt->lock);
-    }
+    if (st == PAWL_OK)
+        st = restore_alone(ckpt, state, &known, report, &own);
     if (ret_report == NULL)
         pawl_report_free(report);
     if (st != PAWL_OK && err != NULL)
@@ -564,9 +579,11 @@ pawl_run_restore(struct pawl_run *run, struct pawl_state *state, int64_t *ret_st
     if (st == PAWL_OK)
         st = pawl_run_enter(run, &own);
     if (st == PAWL_OK) {
-        (void)pthread_mutex_lock(&state->lock);
-        st = restore_newest(run, state, ret_step, report, &own);
-        (void)pthread_mutex_unlock(&state->lock);
+        st = pawl_state_enter(state, &own);
+        if (st == PAWL_OK) {
+            st = restore_newest(run, state, ret_step, report, &own);
+            pawl_state_leave(state);
+        }
         pawl_run_leave(run);
     }
     if (ret_report == NULL)

@@ -8,6 +8,7 @@
 #include "checkpoint/names.h"
 #include "checkpoint/reading.h"
 #include "checkpoint/step_content.h"
+#include "os/forks.h"
 
 enum whole_state { WHOLE_UNKNOWN = 0, WHOLE_BUSY = 1, WHOLE_RIGHT = 2, WHOLE_WRONG = 3 };
 
@@ -32,6 +33,7 @@ struct pawl_step_guard {
     struct guarded_set sets[2];
     pthread_mutex_t lock;
     pthread_cond_t changed;
+    struct pawl_fork_watch watch;
     bool has_hint; /* under the lock, like the hint */
     char hint[160];
 };
@@ -78,24 +80,34 @@ find_older(const struct pawl_step *step)
     return found;
 }
 
-/* Looked for once: what stands in a root while a checkpoint is open hardly gets better. */
+static void
+find_hint(const struct pawl_step *step, char *hint, size_t size)
+{
+    char name[PAWL_STEP_NAME_BYTES];
+    int64_t older = find_older(step);
+    if (older < 0) {
+        (void)snprintf(hint, size,
+                       "no older step is there to open instead: bring the file back from a copy of this one");
+        return;
+    }
+    pawl_entry_name(older, "", name);
+    (void)snprintf(hint, size, "open %s instead: the newest older step whose files have their sizes", name);
+}
+
+/* Looked for once: what stands in a root while a checkpoint is open hardly gets better. And without the lock: forks wait for that. */
 static void
 add_hint(struct pawl_step_guard *guard, struct pawl_error *err)
 {
+    char hint[sizeof guard->hint] = "";
     (void)pthread_mutex_lock(&guard->lock);
-    if (!guard->has_hint) {
-        char name[PAWL_STEP_NAME_BYTES];
-        int64_t older = find_older(guard->step);
-        if (older >= 0) {
-            pawl_entry_name(older, "", name);
-            (void)snprintf(guard->hint, sizeof guard->hint,
-                           "open %s instead: the newest older step whose files have their sizes", name);
-        } else {
-            (void)snprintf(guard->hint, sizeof guard->hint,
-                           "no older step is there to open instead: bring the file back from a copy of this one");
-        }
-        guard->has_hint = true;
-    }
+    bool has_hint = guard->has_hint;
+    (void)pthread_mutex_unlock(&guard->lock);
+    if (!has_hint)
+        find_hint(guard->step, hint, sizeof hint);
+    (void)pthread_mutex_lock(&guard->lock);
+    if (!guard->has_hint)
+        memcpy(guard->hint, hint, sizeof hint);
+    guard->has_hint = true;
     pawl_error_hint(err, "%s", guard->hint);
     (void)pthread_mutex_unlock(&guard->lock);
 }
@@ -280,6 +292,45 @@ pawl_step_guard_verify(struct pawl_step_guard *guard, struct pawl_report *report
     return st;
 }
 
+/* ---- forks ---- */
+
+static void
+before_fork(void *context)
+{
+    struct pawl_step_guard *guard = context;
+    (void)pthread_mutex_lock(&guard->lock);
+    for (size_t i = 0; i < guard->n; i++) {
+        if (guard->files[i].blocks.states != NULL)
+            pawl_blocks_before_fork(&guard->files[i].blocks);
+    }
+}
+
+static void
+after_fork_in_parent(void *context)
+{
+    struct pawl_step_guard *guard = context;
+    for (size_t i = 0; i < guard->n; i++) {
+        if (guard->files[i].blocks.states != NULL)
+            pawl_blocks_in_parent(&guard->files[i].blocks);
+    }
+    (void)pthread_mutex_unlock(&guard->lock);
+}
+
+/* Those who were verifying are not there: what they had begun, the next who asks begins again. */
+static void
+after_fork_in_child(void *context)
+{
+    struct pawl_step_guard *guard = context;
+    for (size_t i = 0; i < guard->n; i++) {
+        if (guard->files[i].blocks.states != NULL)
+            pawl_blocks_in_child(&guard->files[i].blocks);
+        if (guard->files[i].whole == WHOLE_BUSY)
+            guard->files[i].whole = WHOLE_UNKNOWN;
+    }
+    (void)pthread_cond_init(&guard->changed, NULL);
+    (void)pthread_mutex_unlock(&guard->lock);
+}
+
 /* ---- making one ---- */
 
 static enum pawl_status
@@ -316,6 +367,11 @@ pawl_step_guard_new(const struct pawl_step *step, struct pawl_model *model, stru
     enum pawl_status st = guard_set(guard, 0, model, err);
     if (st == PAWL_OK && optimizer != NULL)
         st = guard_set(guard, 1, optimizer, err);
+    if (st == PAWL_OK) {
+        guard->watch =
+            (struct pawl_fork_watch){ before_fork, after_fork_in_parent, after_fork_in_child, guard, NULL, NULL };
+        st = pawl_fork_watch_begin(&guard->watch, err);
+    }
     if (st == PAWL_OK)
         *ret_guard = guard;
     else
@@ -328,6 +384,7 @@ pawl_step_guard_free(struct pawl_step_guard *guard)
 {
     if (guard == NULL)
         return;
+    pawl_fork_watch_end(&guard->watch);
     for (size_t i = 0; i < guard->n; i++)
         pawl_blocks_release(&guard->files[i].blocks);
     (void)pthread_cond_destroy(&guard->changed);

@@ -2,8 +2,8 @@
 #ifndef PAWL_CHECKPOINT_READING_H
 #define PAWL_CHECKPOINT_READING_H
 
-#include <pthread.h>
 #include "checkpoint/guard.h"
+#include "os/forks.h"
 #include "pawl/ckpt.h"
 
 struct pawl_ckpt {
@@ -14,7 +14,7 @@ struct pawl_ckpt {
     struct pawl_str *files;       /* what pawl_ckpt_files gives */
     size_t n_files;
     struct pawl_step_guard *guard; /* of a lazy checkpoint, else NULL */
-    pthread_mutex_t lock;          /* one restore at a time: it keeps what it learns about the files */
+    struct pawl_handle_lock lock;  /* one restore at a time: it keeps what it learns about the files */
 };
 
 /* Cut a path into the directory to open and the last name; false for a path without one ("/", ".", "a/.."). `path` is changed. */

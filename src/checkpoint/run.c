@@ -280,15 +280,17 @@ save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, const 
                                                 .metrics = save->metrics,
                                                 .n_metrics = save->n_metrics,
                                                 .with_sums = run->options.write_sums != 0 };
-    (void)pthread_mutex_lock(&state->lock);
-    enum pawl_status st = pawl_parts_plan(&parts, state, &options, err);
+    enum pawl_status st = pawl_state_enter(state, err);
+    if (st != PAWL_OK)
+        return st;
+    st = pawl_parts_plan(&parts, state, &options, err);
     if (st == PAWL_OK) {
         st = pawl_save_parts(run, &parts, step, NULL, err);
         pawl_parts_release(&parts);
     } else {
         st = pawl_context(err, st, "save step %" PRId64, step);
     }
-    (void)pthread_mutex_unlock(&state->lock);
+    pawl_state_leave(state);
     return st;
 }
 

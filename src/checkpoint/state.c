@@ -14,23 +14,36 @@
 #include "model/set.h"
 #include "os/large.h"
 
-/* ---- small helpers ---- */
+/* ---- the lock ---- */
+
+enum pawl_status
+pawl_state_enter(struct pawl_state *state, struct pawl_error *err)
+{
+    return pawl_handle_lock_take(&state->lock, "the state", err);
+}
+
+void
+pawl_state_leave(struct pawl_state *state)
+{
+    pawl_handle_lock_give(&state->lock);
+}
 
 static enum pawl_status
 lock_state(struct pawl_state *state, struct pawl_error *err)
 {
     if (state == NULL)
         return pawl_fail(err, PAWL_ARGUMENT, "argument", "no state was given");
-    (void)pthread_mutex_lock(&state->lock);
-    return PAWL_OK;
+    return pawl_state_enter(state, err);
 }
 
 static enum pawl_status
 unlock_state(struct pawl_state *state, enum pawl_status st)
 {
-    (void)pthread_mutex_unlock(&state->lock);
+    pawl_state_leave(state);
     return st;
 }
+
+/* ---- small helpers ---- */
 
 /* Room for one more item; what is there stays there when memory is short. */
 static bool
@@ -87,12 +100,12 @@ pawl_state_new(struct pawl_state **ret_state, struct pawl_error *err)
     struct pawl_state *state = calloc(1, sizeof *state);
     if (state == NULL)
         return pawl_fail_memory(err, sizeof *state);
-    if (pthread_mutex_init(&state->lock, NULL) != 0) {
+    enum pawl_status st = pawl_handle_lock_init(&state->lock, err);
+    if (st == PAWL_OK)
+        *ret_state = state;
+    else
         free(state);
-        return pawl_fail_memory(err, sizeof *state);
-    }
-    *ret_state = state;
-    return PAWL_OK;
+    return st;
 }
 
 void
@@ -113,7 +126,7 @@ pawl_state_free(struct pawl_state *state)
     free(state->files);
     free(state->metadata);
     pawl_arena_release(&state->arena);
-    (void)pthread_mutex_destroy(&state->lock);
+    pawl_handle_lock_release(&state->lock);
     free(state);
 }
 

@@ -2,9 +2,9 @@
 #ifndef PAWL_CHECKPOINT_STATE_H
 #define PAWL_CHECKPOINT_STATE_H
 
-#include <pthread.h>
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "os/forks.h"
 #include "pawl/state.h"
 
 /* Strings, shapes, strides and sources are copies in the state's arena. */
@@ -53,7 +53,7 @@ struct pawl_state_order {
 };
 
 struct pawl_state {
-    pthread_mutex_t lock;
+    struct pawl_handle_lock lock; /* taken by pawl_state_enter */
     struct pawl_arena arena;
 
     struct pawl_tensor *tensors; /* both slots, in the order of description */
@@ -79,6 +79,10 @@ struct pawl_state {
     struct pawl_str config_sha256, git_sha; /* data NULL: the default */
     struct pawl_stream *stream;             /* NULL: none */
 };
+
+/* Take the state's lock, for as long as a save or a restore. PAWL_WRONG_PROCESS in a child that was forked meanwhile. */
+enum pawl_status pawl_state_enter(struct pawl_state *state, struct pawl_error *err);
+void pawl_state_leave(struct pawl_state *state);
 
 /* The tensor of that slot and name; NULL when there is none. */
 const struct pawl_tensor *pawl_state_find_tensor(const struct pawl_state *state, enum pawl_slot slot,

@@ -7,6 +7,31 @@
 
 /* ---- making and closing ---- */
 
+static void
+take_lock(void *context)
+{
+    struct pawl_model *model = context;
+    (void)pthread_mutex_lock(&model->lock);
+}
+
+static void
+give_lock(void *context)
+{
+    struct pawl_model *model = context;
+    (void)pthread_mutex_unlock(&model->lock);
+}
+
+/* A forked child keeps its parent's models, and no lock on them is another thread's there. */
+static enum pawl_status
+watch_forks(struct pawl_model *model, struct pawl_error *err)
+{
+    model->watch = (struct pawl_fork_watch){ take_lock, give_lock, give_lock, model, NULL, NULL };
+    enum pawl_status st = pawl_fork_watch_begin(&model->watch, err);
+    if (st != PAWL_OK)
+        (void)pthread_mutex_destroy(&model->lock);
+    return st;
+}
+
 static enum pawl_status
 model_new(const struct pawl_set *set, enum pawl_kind kind, struct pawl_model **ret_model, struct pawl_error *err)
 {
@@ -15,11 +40,14 @@ model_new(const struct pawl_set *set, enum pawl_kind kind, struct pawl_model **r
         return pawl_fail_memory(err, sizeof *model);
     model->files = calloc(set->n_files + 1, sizeof *model->files);
     model->maps = calloc(set->n_files + 1, sizeof *model->maps);
-    if (model->files == NULL || model->maps == NULL || pthread_mutex_init(&model->lock, NULL) != 0) {
+    enum pawl_status st = model->files == NULL || model->maps == NULL || pthread_mutex_init(&model->lock, NULL) != 0
+                              ? pawl_fail_memory(err, (set->n_files + 1) * (sizeof *model->files + sizeof *model->maps))
+                              : watch_forks(model, err);
+    if (st != PAWL_OK) {
         free(model->files);
         free(model->maps);
         free(model);
-        return pawl_fail_memory(err, set->n_files * (sizeof *model->files + sizeof *model->maps));
+        return st;
     }
     model->kind = kind;
     model->set = set;
@@ -67,6 +95,7 @@ pawl_model_close(struct pawl_model *model)
         return;
     for (size_t i = 0; i < model->set->n_files; i++)
         pawl_map_release(&model->maps[i]);
+    pawl_fork_watch_end(&model->watch);
     pthread_mutex_destroy(&model->lock);
     free(model->maps);
     free(model->files);

@@ -2,8 +2,8 @@
 #ifndef PAWL_MODEL_MODEL_H
 #define PAWL_MODEL_MODEL_H
 
-#include <pthread.h>
 #include "model/set.h"
+#include "os/forks.h"
 
 /*
  * Whom to ask before bytes of a set's files are handed out: those from `begin` to the byte before `end` of file `file`, offsets in the file. Any status
@@ -19,7 +19,8 @@ struct pawl_model {
     struct pawl_set own; /* empty when the set belongs to another */
     const struct pawl_set *set;
     struct pawl_model_file *files;
-    pthread_mutex_t lock;  /* over maps */
+    pthread_mutex_t lock; /* over maps */
+    struct pawl_fork_watch watch;
     struct pawl_map *maps; /* one for each file, made when it is first asked for */
     void *owner;           /* what the set belongs to, and how to let it go; NULL: nothing */
     void (*close_owner)(void *owner);

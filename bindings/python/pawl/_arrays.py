@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -85,6 +86,12 @@ class TensorDict(dict[str, "NDArray[Any]"]):
         return (_tensor_dict, (dict(self), self.dtypes, self.metadata, self._shapes))
 
 
+# Held for moments, while an array takes its place in a LazyTensors. One for all of them, so that a fork can take it: in a child, one that another
+# thread held would stay locked.
+_filling = threading.RLock()
+os.register_at_fork(before=_filling.acquire, after_in_parent=_filling.release, after_in_child=_filling.release)
+
+
 class LazyTensors(TensorDict):
     """A TensorDict that knows all its names, and reads and verifies an array when it is first asked for.
 
@@ -98,7 +105,6 @@ class LazyTensors(TensorDict):
         self._pending = dict(places)  # name to the tensor's place; an alias has its target's
         self._shared: dict[int, Array] = {}
         self._aliased = {place for place, names in Counter(places.values()).items() if names > 1}
-        self._lock = threading.Lock()
 
     def _fill(self, *names: str) -> None:
         for name in names:
@@ -108,7 +114,7 @@ class LazyTensors(TensorDict):
             array = self._shared.get(place)
             if array is None:
                 array = self._read(place)  # without the lock: several threads read at once
-            with self._lock:
+            with _filling:
                 if place in self._aliased:
                     array = self._shared.setdefault(place, array)
                 if self._pending.get(name) is not None:  # else another thread was first, and its array is the one
@@ -121,7 +127,7 @@ class LazyTensors(TensorDict):
         self._fill(*self._pending)
 
     def _forget(self, name: str) -> None:
-        with self._lock:
+        with _filling:
             self._pending.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
@@ -169,7 +175,7 @@ class LazyTensors(TensorDict):
         super().__delitem__(name)
 
     def clear(self) -> None:
-        with self._lock:
+        with _filling:
             self._pending.clear()
         super().clear()
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy as copying
 import io
 import itertools
+import os
 import pickle
 import shutil
+import signal
 import threading
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 import pawl
 import pawl.numpy
 from pawl import OptimizerState
+from pawl._arrays import LazyTensors
 
 N = 3 << 18  # 3 MiB: the middle of a tensor lies in a block of its own
 WAYS = list(itertools.product((True, False), (True, False)))
@@ -254,3 +257,32 @@ def test_verify_for_every_trust():
         assert listed and listed[0].file == "model.safetensors"
     with pytest.raises(pawl.ArgumentError, match="'lazy'"):
         pawl.load_checkpoint("r", trust="none")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork")
+def test_a_forked_child_does_not_wait_for_a_thread_that_is_not_there():
+    """Goal: fork while another thread puts an array in its place: the child reads on. Method: the thread stands there for a moment; the child has an
+    alarm that would kill it."""
+    inside = threading.Event()
+
+    class Slow(dict):
+        def setdefault(self, key, value):
+            inside.set()
+            threading.Event().wait(0.3)
+            return super().setdefault(key, value)
+
+    tensors = LazyTensors({"a": 0, "tied": 0, "b": 1}, lambda place: np.full(3, place))
+    tensors._shared = Slow()
+    filler = threading.Thread(target=lambda: tensors["a"])
+    filler.start()
+    assert inside.wait(20)
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        try:
+            os._exit(0 if tensors["b"][0] == 1 and tensors["tied"] is tensors["a"] else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    filler.join()
+    assert tensors["tied"] is tensors["a"]
