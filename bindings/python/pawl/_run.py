@@ -16,7 +16,7 @@ from ._checkpoint import (
     Checkpoint, KeepBest, Model, Rng, Trust, caller_level, caller_place, check_keep, check_keep_best, check_metrics, check_profile, check_step, describe,
     latest_checkpoint, load_checkpoint, step_name, verify_step,
 )  # fmt: skip
-from ._errors import ArgumentError, Problem, Warning, problems
+from ._errors import ArgumentError, NotFoundError, Problem, Warning, problems
 from ._save import Save
 from ._types import Progress, StrPath, Tree
 
@@ -82,7 +82,13 @@ class Run:
         self._pid = os.getpid()
         self._flight: Save | None = None  # in flight, or over and not looked at since
         self._failed: Save | None = None  # the last one that ended so, until its error is raised
-        self._run: _pawl.Run | None = self._open()
+        self._is_closed = False
+        self._is_writer = self._writes()
+        self._run: _pawl.Run | None = self._open() if self._is_writer else None
+
+    def _writes(self) -> bool:
+        """Is it this process that writes? Of several that train one model only one does; the others hold no lock."""
+        return True
 
     def _open(self) -> _pawl.Run:
         said: list[tuple[str, str, str | None]] = []
@@ -94,18 +100,24 @@ class Run:
         for _, message, file in said:
             warnings.warn(f"{self.root}{'' if file is None else f'/{file}'}: {message}", Warning, stacklevel=caller_level())
 
-    def _entered(self) -> _pawl.Run:
-        """The open run, in the process that opened it. Asked before the lock, which a fork may have left held."""
+    def _check_open(self) -> None:
+        """Asked before the lock, which a fork may have left held."""
         if os.getpid() != self._pid:
             raise RuntimeError(f"the run was opened by process {self._pid}: a forked child opens its own")
-        if self._run is None:
+        if self._is_closed:
             raise RuntimeError("the run is closed")
+
+    def _entered(self) -> _pawl.Run:
+        """The open run, in the process that opened it, where that writes."""
+        self._check_open()
+        if self._run is None:
+            raise RuntimeError("this process does not write to the run and holds no lock of it: only rank 0 saves, prunes, repairs and pins")
         return self._run
 
     @contextmanager
     def _call(self) -> Generator[None, None, None]:
         """One call of the run: nothing else goes on, and no save is in flight."""
-        self._entered()
+        self._check_open()
         me = threading.get_ident()
         if self._caller == me:
             raise RuntimeError("called from a callback or a signal handler in the middle of another call of this run")
@@ -205,7 +217,7 @@ class Run:
         return self._save_in_background(number, all, measured, progress)
 
     def _checked(self, step: int, metrics: Mapping[str, float] | None) -> tuple[int, dict[str, float]]:
-        self._entered()
+        self._check_open()
         return check_step(step), check_metrics(metrics)
 
     def _described(self, model: Model, optimizer: Any, **what: Any) -> dict[str, Any]:
@@ -252,7 +264,10 @@ class Run:
 
     def steps(self) -> list[int]:
         """Numbers of the complete steps (by their sizes), ascending."""
-        verdicts = _pawl.list_ckpts(self.root, True)[0][0]
+        try:
+            verdicts = _pawl.list_ckpts(self.root, True)[0][0]
+        except NotFoundError:  # another process writes, and has not made it yet
+            return []
         numbers = [_pawl.step_of_name(name) for name, _, is_ok, *_ in verdicts if is_ok]
         return sorted({number for number in numbers if number >= 0})
 
@@ -303,9 +318,10 @@ class Run:
 
         Raises an error of a save in the background that nobody has asked for; the run is closed all the same.
         """
-        if self._run is None:
+        if self._is_closed:
             return
         with self._call():
+            self._is_closed = True
             run, self._run = self._run, None
             if run is not None:
                 run.close()

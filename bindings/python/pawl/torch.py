@@ -677,6 +677,10 @@ class Run(_Run):
 
     ``stopping`` becomes true on a signal of ``stop_on``; ``restored`` is the checkpoint that ``restore`` took.
 
+    Every rank of a replicated model may run the same loop: only rank 0 holds the lock and writes. On the others ``save`` and ``save_async`` check what
+    they are given and write nothing, ``restore`` and what reads work, and ``prune``, ``repair``, ``pin`` and ``unpin`` raise RuntimeError. The rank
+    counts as it is when the run is opened, so ``init_process_group`` comes before: a save from another rank than that is a RuntimeError.
+
     >>> import torch
     >>> net = torch.nn.Linear(2, 1); sgd = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     >>> with Run("tr", model=net, optimizer=sgd, keep=2) as run:
@@ -772,12 +776,18 @@ class Run(_Run):
             return Save(number, self.root / step_name(number), None)
         return self._save_in_background(number, all, measured, progress)
 
+    def _writes(self) -> bool:
+        return _is_writer()
+
     def _all(
         self, state: Mapping[str, Any] | None, attachments: Mapping[str, bytes | Tree] | None, config: bytes | str | Mapping[str, Any] | None
     ) -> dict[str, Any] | None:
         """Everything of a save; None where another rank writes it."""
+        if _is_writer() != self._is_writer:  # two would write, or none
+            was, now = ("rank 0, which writes", "another rank") if self._is_writer else ("a rank that does not write", "rank 0")
+            raise RuntimeError(f"the run was opened by {was}, and is now saved by {now}: open it after init_process_group, close it before the group's end")
         whole, taken, trees, opaques = _whole(self._model, self._optimizer, self._things, self._with_rng, attachments)
-        if not _is_writer():
+        if not self._is_writer:
             return None
         return self._described(whole, taken, state=state, config=config, attachments=trees, opaques=opaques)
 

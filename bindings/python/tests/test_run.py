@@ -363,3 +363,33 @@ def test_a_killed_loop_ends_with_the_bytes_of_one_that_was_not(folder, seeded, i
         kills += 1
     assert kills >= 3
     assert entries("killed") == entries("straight")
+
+
+def test_a_process_that_does_not_write_takes_no_lock(entries):
+    """What pawl.torch.Run is on other ranks than 0, without PyTorch: it reads beside the writer, and says what it does not do."""
+
+    class Reader(pawl.Run):
+        def _writes(self) -> bool:
+            return False
+
+    with Reader("none") as reader:
+        assert reader.steps() == [] and reader.latest() is None
+    assert not os.path.exists("none")
+    with pawl.Run("r") as run, Reader("r") as reader:
+        run.save(1, {"w": np.zeros(3)})
+        before = entries("r")
+        assert reader.steps() == [1] and reader.load().step == 1 and reader.verify(1) == []
+        reader.wait()
+        calls = (
+            lambda: reader.save(2, {}), lambda: reader.save_async(2, {}), lambda: reader.prune(1), reader.repair, lambda: reader.pin(1),
+            lambda: reader.unpin(1),
+        )  # fmt: skip
+        for call in calls:
+            with pytest.raises(RuntimeError, match="only rank 0 saves, prunes, repairs and pins"):
+                call()
+        reader.close()
+        with pytest.raises(RuntimeError, match="the run is closed"):
+            reader.prune(1)
+        reader.close()
+        assert entries("r") == before
+        run.save(2, {"w": np.zeros(3)})

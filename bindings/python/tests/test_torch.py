@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -320,13 +322,91 @@ def test_saves_in_the_background_hold_the_step_they_were_asked_for(entries, snap
 
 def test_a_rank_that_writes_nothing_has_nothing_to_wait_for(monkeypatch):
     heard = []
+    monkeypatch.setattr(pt, "_is_writer", lambda: False)
     with pt.Run("r", model=net(), on_durable=lambda *_: heard.append(1)) as run:
-        monkeypatch.setattr(pt, "_is_writer", lambda: False)
         save = run.save_async(3)
         save.add_done_callback(lambda save: heard.append(save.path))
         assert save.wait() == run.root / "step-000003" and save.done() and save.released() and save.stage() == "durable"
         assert save.progress() == (0, 0) and not save.cancel() and save.exception() is None
-        assert heard == [save.path] and run.steps() == []
+        assert run.save(4) == run.root / "step-000004"
+        assert heard == [save.path] and not run.root.exists()
+
+
+def test_only_the_rank_that_writes_takes_the_lock(monkeypatch):
+    """Goal: every rank opens the same run beside the others. Method: in one process, by what it takes for its rank."""
+    model = net()
+    with pt.Run("r", model=model) as writer:
+        writer.save(1)
+        monkeypatch.setattr(pt, "_is_writer", lambda: False)
+        with pt.Run("r", model=net(1)) as other:
+            assert other.restore() == 1 and other.steps() == [1]
+            assert same_state(dict(other._model.state_dict()), dict(model.state_dict()))
+            for call in (lambda: other.prune(1), other.repair, lambda: other.pin(1), lambda: other.unpin(1)):
+                with pytest.raises(RuntimeError, match="only rank 0 saves, prunes, repairs and pins"):
+                    call()
+            other.save(2)
+            other.wait()
+            # The rank is another one than the run was opened by: neither writes without the lock, nor leaves it to nobody.
+            for run in (writer, other):
+                monkeypatch.setattr(pt, "_is_writer", lambda run=run: run is other)
+                for save in (run.save, run.save_async):
+                    with pytest.raises(RuntimeError, match="open it after init_process_group"):
+                        save(3)
+        with pytest.raises(RuntimeError, match="the run is closed"):
+            other.save(4)
+        other.close()
+        assert writer.steps() == [1]
+
+
+RANK = """
+import sys, torch, torch.distributed as dist
+import pawl, pawl.torch as pt
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 3))
+sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+with pt.Run("r", model=model, optimizer=sgd, rng=False, keep=2) as run:
+    assert run.restore() == 0
+    dist.barrier()
+    for step in range(1, 5):
+        sgd.zero_grad()
+        model(torch.full((2, 4), float(step + rank))).sum().backward()
+        sgd.step()
+        run.save(step) if step % 2 else run.save_async(step)
+    run.wait()
+    dist.barrier()
+    assert run.restore() == 4 and run.steps() == [3, 4]
+    if rank == 0:
+        run.pin(4)
+    else:
+        try:
+            run.pin(4)
+            raise SystemExit("rank 1 has pinned")
+        except RuntimeError as error:
+            assert "only rank 0" in str(error)
+    dist.barrier()
+total = sum(p.double().sum() for p in model.parameters()).item()
+saved = sum(torch.as_tensor(t).double().sum() for t in pawl.load_checkpoint("r").model.values()).item()
+assert abs(total - saved) < 1e-9, (total, saved)
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_run_the_same_loop(folder):
+    """Goal: a real group of two processes opens, restores and saves one run side by side; one of them writes."""
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("this PyTorch has no gloo")
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", RANK, str(rank), str(folder / "meet")], cwd=folder, stderr=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    try:
+        said = [rank.communicate(timeout=100)[1] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [rank.returncode for rank in ranks] == [0, 0], "\n".join(said)
 
 
 def test_a_handler_is_put_back_although_closing_raises():
