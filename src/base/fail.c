@@ -282,6 +282,11 @@ text_of_errno(int system_errno, char *text, size_t size)
 #endif
 }
 
+/* The answer alone reads like a mistake of the caller's, who wrote there a moment ago. */
+#define READ_ONLY_HINT                                                                                               \
+    "the filesystem is mounted read-only, which the system also does when a device has errors (its log says): what " \
+    "is there can be read; mount it for writing again, or write elsewhere"
+
 enum pawl_status
 pawl_fail_os(struct pawl_error *err, int system_errno, const char *format, ...)
 {
@@ -303,6 +308,8 @@ pawl_fail_os(struct pawl_error *err, int system_errno, const char *format, ...)
                         text_of_errno(system_errno, text, sizeof text));
     mark_cut(err->message + used, sizeof err->message - used > sizeof CUT_MARK ? sizeof err->message - used : SIZE_MAX,
              more);
+    if (system_errno == EROFS)
+        pawl_error_hint(err, "%s", READ_ONLY_HINT);
     return status;
 }
 

@@ -46,7 +46,7 @@ enum pawl_status pawl_fail_at(struct pawl_error *err, enum pawl_status status, c
  * ENFILE: no-descriptors; ENOMEM: no-memory; ETIMEDOUT: time-out; EINTR:
  * interrupted; ESTALE: stale, code "io"; ENOENT, ENOTDIR: PAWL_NO_FILE,
  * "not-found"; EEXIST: exists; EWOULDBLOCK: busy; EOPNOTSUPP, ENOSYS: unsupported; else io),
- * and the message ends with ": " and the system's text.
+ * and the message ends with ": " and the system's text. With EROFS there is a hint.
  */
 enum pawl_status pawl_fail_os(struct pawl_error *err, int system_errno, const char *format, ...) PAWL_PRINTF(3, 4);
 enum pawl_status pawl_status_of_errno(int system_errno);

@@ -335,14 +335,25 @@ pawl_dir_rename(const struct pawl_dir *dir, const char *from, const char *to, en
     return st;
 }
 
+int
+pawl_os_remove(const struct pawl_os *os, struct pawl_os_dir *dir, const char *name, bool is_dir,
+               bool *ret_was_interrupted)
+{
+    struct pawl_os_stat ignored;
+    bool was_interrupted = false;
+    int code;
+    while ((code = is_dir ? os->remove_dir(os->context, dir, name) : os->remove_file(os->context, dir, name)) == EINTR)
+        was_interrupted = true;
+    if (ret_was_interrupted != NULL)
+        *ret_was_interrupted = was_interrupted;
+    return code == EROFS && os->stat(os->context, dir, name, &ignored) == ENOENT ? ENOENT : code;
+}
+
 enum pawl_status
 pawl_dir_remove_file(const struct pawl_dir *dir, const char *name, struct pawl_error *err)
 {
-    const struct pawl_os *os = dir->os;
     bool was_interrupted = false;
-    int code;
-    while ((code = os->remove_file(os->context, dir->handle, name)) == EINTR)
-        was_interrupted = true;
+    int code = pawl_os_remove(dir->os, dir->handle, name, false, &was_interrupted);
     if (code == 0 || (code == ENOENT && was_interrupted))
         return PAWL_OK;
     return fail_entry(err, code, "remove", dir, name);

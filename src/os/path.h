@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "os/os.h"
 
 /* A path or name in a message. */
 #define PAWL_SHOW_PATH(text) PAWL_SHOW(pawl_str_z(text))
@@ -14,6 +15,13 @@ char *pawl_path_join(const char *dir, const char *name);
 
 /* "write 'ckpt/a': Input/output error", with the path in the error. */
 enum pawl_status pawl_fail_path(struct pawl_error *err, int system_errno, const char *operation, const char *path);
+
+/*
+ * remove_file or remove_dir, again while it is interrupted. A read-only filesystem refuses to remove before it looks whether the name is there (EROFS): what
+ * is not there is ENOENT here all the same. *ret_was_interrupted (may be NULL): ENOENT may then be of our own doing.
+ */
+int pawl_os_remove(const struct pawl_os *os, struct pawl_os_dir *dir, const char *name, bool is_dir,
+                   bool *ret_was_interrupted);
 
 /*
  * Cut a path into the directory to open and the last name, both on the heap.

@@ -159,12 +159,7 @@ note_failure(struct removal *removal, int code, const char *operation, const cha
 static int
 remove_entry(struct removal *removal, const char *name, bool is_dir)
 {
-    const struct pawl_os *os = removal->os;
-    int code;
-    do {
-        code = is_dir ? os->remove_dir(os->context, here(removal), name)
-                      : os->remove_file(os->context, here(removal), name);
-    } while (code == EINTR);
+    int code = pawl_os_remove(removal->os, here(removal), name, is_dir, NULL);
     return code == ENOENT ? 0 : code;
 }
 

@@ -317,13 +317,90 @@ failed_sync_is_final(void **state)
     }
 }
 
+/* ---- a filesystem that is mounted read-only while a run is open ---- */
+
+static struct pawl_os read_only;
+
+static int
+no_name(void *context, struct pawl_os_dir *dir, const char *name)
+{
+    (void)context;
+    (void)dir;
+    (void)name;
+    return EROFS;
+}
+
+static int
+no_file(void *context, struct pawl_os_dir *dir, const char *name, struct pawl_os_file **ret_file)
+{
+    (void)ret_file;
+    return no_name(context, dir, name);
+}
+
+static int
+no_rename(void *context, struct pawl_os_dir *from_dir, const char *from, struct pawl_os_dir *to_dir, const char *to,
+          enum pawl_os_rename how)
+{
+    (void)to_dir;
+    (void)to;
+    (void)how;
+    return no_name(context, from_dir, from);
+}
+
+/*
+ * Goal: a save says that the filesystem is read-only, at what it wanted to do, and what can be done; not that something could not be removed which was
+ * never there. Method: from some point on the disk answers EROFS to all that would change a name, whether the name is there or not, as Linux does.
+ */
+static void
+a_read_only_filesystem_is_told_as_such(void **state)
+{
+    (void)state;
+    for (int has_leftover = 0; has_leftover < 2; has_leftover++) {
+        struct pawl_error err = PAWL_ERROR_INIT;
+        struct simdisk *disk = disk_with(&(struct saved){ 1, 1 }, 1);
+        struct toy toy;
+        toy_init(&toy, 2);
+        read_only = *simdisk_os(disk);
+        struct pawl_run *run = open_run(&read_only, PAWL_RUN_OPTIONS(0));
+        if (has_leftover)
+            simdisk_put_text(disk, ROOT "/step-000002.tmp/x", "half of it");
+        read_only.dir_create = no_name;
+        read_only.remove_file = no_name;
+        read_only.remove_dir = no_name;
+        read_only.file_create = no_file;
+        read_only.rename = no_rename;
+        assert_int_equal(pawl_run_save(run, toy.state, 2, NULL, &err), PAWL_PERMISSION);
+        assert_string_equal(err.message, has_leftover
+                                             ? "save step 2: remove 'root/step-000002.tmp': Read-only file system"
+                                             : "save step 2: create directory 'root/step-000002.tmp': Read-only file "
+                                               "system");
+        assert_non_null(strstr(err.hint, "mounted read-only"));
+        char *manifest = manifest_of(1, 1);
+        assert_newest(disk, 1, manifest);
+        free(manifest);
+        struct pawl_dir root = PAWL_DIR_INIT;
+        assert_int_equal(pawl_dir_open_path(&root, &read_only, ROOT, &err), PAWL_OK);
+        assert_int_equal(pawl_dir_remove_file(&root, "nothing", &err), PAWL_NO_FILE);
+        assert_int_equal(pawl_dir_remove_file(&root, "LATEST", &err), PAWL_PERMISSION);
+        assert_int_equal(pawl_dir_remove_tree(&root, "nothing", &err), PAWL_OK);
+        pawl_dir_release(&root);
+        /* Mounted for writing again, the run goes on. */
+        read_only = *simdisk_os(disk);
+        save_step(run, &toy, 2, 2);
+        close_run(run);
+        assert_root_holds(simdisk_os(disk));
+        toy_release(&toy);
+        simdisk_free(disk);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_operation_fails),       cmocka_unit_test(all_operations_fail_from_then_on),
         cmocka_unit_test(calls_are_made_and_denied), cmocka_unit_test(opening_fails_at_every_call),
-        cmocka_unit_test(failed_sync_is_final),
+        cmocka_unit_test(failed_sync_is_final),      cmocka_unit_test(a_read_only_filesystem_is_told_as_such),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
