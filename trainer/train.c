@@ -212,6 +212,15 @@ check_restored(struct trainer *t, struct pawl_error *err)
         fault_hint(err, "give the --batch and --seq-len that the run began with");
         return st;
     }
+    uint64_t seed = 0;
+    if (o->has_seed && pawl_stream_seed(t->stream, &seed) && seed != o->seed) {
+        enum pawl_status st =
+            fault(err, PAWL_MISMATCH, "mismatch", t->root,
+                  "the run has the seed %" PRIu64 ", and goes on with it: --seed %" PRIu64 " would change nothing",
+                  seed, o->seed);
+        fault_hint(err, "leave --seed out; a run with another seed begins in another --out");
+        return st;
+    }
     if (o->has_lr && t->optimizer.lr != o->lr) {
         talk_line(t->talk, "the learning rate is %g from step %" PRId64 " on; it was %g", o->lr, t->step + 1,
                   t->optimizer.lr);

@@ -45,6 +45,7 @@ struct train_shards_options {
     const char *out;
     const char *split;                              /* NULL: train */
     uint64_t max_steps, batch, seq_len, ckpt_every; /* each at least 1 */
+    bool has_seed;                                  /* then a checkpoint of another one is refused */
     uint64_t seed;
     enum optimizer_kind optimizer;
     bool has_lr; /* then lr also replaces the one of a checkpoint */
@@ -63,7 +64,7 @@ struct train_shards_options {
 /*
  * Mini-batches from token shards with checkpoints under OUT/ckpt: the object of final.json. PAWL_EXISTS in a root that has
  * steps, without `resume`; PAWL_INTERRUPTED after a signal, when the checkpoint is durable; PAWL_MISMATCH for a checkpoint of other
- * shards, another optimizer or another batch.
+ * shards, another optimizer, another batch or another seed.
  */
 enum pawl_status train_shards(const struct train_shards_options *options, struct failpoints *failpoints,
                               struct talk *talk, struct pawl_json *result, struct pawl_error *err);

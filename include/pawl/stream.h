@@ -65,6 +65,12 @@ struct pawl_stream_shard {
 PAWL_API const struct pawl_stream_shard *pawl_stream_shards(const struct pawl_stream *stream, size_t *ret_n);
 PAWL_API uint64_t pawl_stream_seq_len(const struct pawl_stream *stream);
 PAWL_API uint64_t pawl_stream_batch(const struct pawl_stream *stream);
+/*
+ * The seed: the one that it was opened with, or, once a state with the stream was restored from a checkpoint whose pawl.stream.json says one, that of the
+ * checkpoint. A bare cursor (pawl_stream_restore) says nothing of seeds and leaves it. False, and *ret_seed is left alone, where the generator was
+ * handed over, here or in the run that was restored. Since 0.1.
+ */
+PAWL_API bool pawl_stream_seed(const struct pawl_stream *stream, uint64_t *ret_seed);
 
 #ifdef __cplusplus
 }

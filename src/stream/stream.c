@@ -312,6 +312,14 @@ pawl_stream_shards(const struct pawl_stream *stream, size_t *ret_n)
     return stream->shards;
 }
 
+bool
+pawl_stream_seed(const struct pawl_stream *stream, uint64_t *ret_seed)
+{
+    if (stream->has_seed)
+        *ret_seed = stream->seed;
+    return stream->has_seed;
+}
+
 uint64_t
 pawl_stream_seq_len(const struct pawl_stream *stream)
 {

@@ -112,6 +112,8 @@ every_position_comes_back(void **state)
         char *again = document_of(other);
         assert_string_equal(again, text);
         free(again);
+        uint64_t seed = 0;
+        assert_true(pawl_stream_seed(other, &seed) && seed == SEED);
 
         struct pawl_stream *bare = open_stream();
         struct pawl_stream_cursor cursor;
@@ -159,8 +161,12 @@ a_stream_without_a_seed_says_so(void **state)
     pawl_stream_close(other);
 
     /* A document without a seed is taken into a stream with one, and the seed goes. */
+    uint64_t seed = 1;
     other = open_stream();
+    assert_true(pawl_stream_seed(other, &seed) && seed == SEED);
     assert_int_equal(pawl_stream_restore_document(other, text, strlen(text), false, NULL), PAWL_OK);
+    assert_false(pawl_stream_seed(other, &seed) || pawl_stream_seed(stream, &seed));
+    assert_int_equal(seed, SEED);
     char *again = document_of(other);
     assert_string_equal(again, text);
     free(again);
