@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include "checkpoint/reading.h"
-#include "pawl/run.h"
+#include "checkpoint/run.h"
 
 #define BIG ((size_t)3 << 18) /* three MiB and more, so that it is of several blocks */
 #define HANGS_AFTER_S 60
@@ -305,7 +305,8 @@ be_told(struct pawl_ckpt *ckpt, struct pawl_state *state)
     if (pawl_state_number(state, PAWL_TRAINER, "more", PAWL_I64, &number, NULL) != PAWL_WRONG_PROCESS)
         return 16;
     struct pawl_run *run = NULL;
-    if (pawl_run_open_z("other", NULL, &run, NULL) != PAWL_OK ||
+    const struct pawl_run_options options = PAWL_RUN_OPTIONS(0);
+    if (pawl_run_open_os(&table, PAWL_STR("other"), &options, &run, NULL) != PAWL_OK ||
         pawl_run_save(run, state, 1, NULL, NULL) != PAWL_WRONG_PROCESS ||
         pawl_run_save_async(run, state, 1, NULL, NULL, NULL) != PAWL_WRONG_PROCESS ||
         pawl_run_save(run, fresh, 1, NULL, NULL) != PAWL_OK ||
