@@ -282,7 +282,7 @@ save_locked(struct pawl_run *run, struct pawl_state *state, int64_t step, const 
                                                 .with_sums = run->options.write_sums != 0 };
     enum pawl_status st = pawl_state_enter(state, err);
     if (st != PAWL_OK)
-        return st;
+        return pawl_context(err, st, "save step %" PRId64, step);
     st = pawl_parts_plan(&parts, state, &options, err);
     if (st == PAWL_OK) {
         st = pawl_save_parts(run, &parts, step, NULL, err);
