@@ -88,11 +88,20 @@ load_words(__m512i w[16], const unsigned char *a_data, const unsigned char *b_da
     }
 }
 
+/* The line `at` bytes further. May be past the end, where nothing is fetched and where C allows no pointer. */
+#define FETCH(data, at) __asm__("prefetcht0 %c[offset](%[from])" : : [from] "r"(data), [offset] "i"(AHEAD_BYTES + (at)))
+
 INLINE static inline void
-fetch(const unsigned char *data)
+fetch_ahead(const unsigned char *data)
 {
-    for (size_t at = 0; at < BLOCKS * BLOCK_BYTES; at += BLOCK_BYTES)
-        _mm_prefetch((const char *)data + at, _MM_HINT_T0);
+    FETCH(data, 0 * BLOCK_BYTES);
+    FETCH(data, 1 * BLOCK_BYTES);
+    FETCH(data, 2 * BLOCK_BYTES);
+    FETCH(data, 3 * BLOCK_BYTES);
+    FETCH(data, 4 * BLOCK_BYTES);
+    FETCH(data, 5 * BLOCK_BYTES);
+    FETCH(data, 6 * BLOCK_BYTES);
+    FETCH(data, 7 * BLOCK_BYTES);
 }
 
 #define XOR3(x, y, z) _mm512_ternarylogic_epi32(x, y, z, 0x96)
@@ -216,14 +225,14 @@ pawl_sha256_avx512(uint32_t a[8], const unsigned char *a_data, uint32_t b[8], co
             unsigned char *next = words[(turn + 1) % 2];
             /* Beside the rounds of the last blocks their words are made once more: nobody reads them. */
             size_t ahead = (turn + 1 == turns ? turn : turn + 1) * BLOCKS * BLOCK_BYTES;
-            fetch(a_data + ahead + AHEAD_BYTES);
-            fetch(b_data + ahead + AHEAD_BYTES);
             load_words(w, a_data + ahead, b_data + ahead);
             do_rounds(&x, &y, now);
             do_rounds(&x, &y, now + 16);
             const uint32_t *constants = CONSTANTS;
             __asm__("" : "+r"(constants)); /* or GCC keeps copies of the first ones, which takes 3 cycles */
             make_words(w, true, constants, next);
+            fetch_ahead(a_data + ahead);
+            fetch_ahead(b_data + ahead);
 #pragma GCC unroll 1
             for (int part = 1; part < 4; part++) {
                 do_rounds(&x, &y, now + (size_t)part * 32);

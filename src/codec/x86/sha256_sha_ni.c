@@ -21,7 +21,7 @@ pawl_sha256_sha_ni_can(void)
 }
 
 /* As in sha256_avx512.c. */
-#define AHEAD_BYTES ((size_t)1024)
+#define FETCH_AHEAD(data) __asm__("prefetcht0 1024(%[from])" : : [from] "r"(data))
 
 #define KERNEL __attribute__((target("sha,sse4.1,ssse3")))
 
@@ -95,8 +95,8 @@ pawl_sha256_sha_ni(uint32_t a[8], const unsigned char *a_data, uint32_t b[8], co
     load_state(&y, b);
     for (; blocks != 0; blocks--, a_data += 64, b_data += 64) {
         const struct lane x_before = x, y_before = y;
-        _mm_prefetch((const char *)a_data + AHEAD_BYTES, _MM_HINT_T0);
-        _mm_prefetch((const char *)b_data + AHEAD_BYTES, _MM_HINT_T0);
+        FETCH_AHEAD(a_data);
+        FETCH_AHEAD(b_data);
         LOAD_WORDS(x, a_data);
         LOAD_WORDS(y, b_data);
         FOUR_ROUNDS(0, w3, w0, w1);
