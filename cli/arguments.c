@@ -177,7 +177,9 @@ read_real(const struct option *option, const char *value, double *to, struct paw
 static bool
 is_choice(const char *choices, const char *value)
 {
-    size_t len = strlen(value);
+    size_t len = strcspn(value, "|"); /* a choice has none */
+    if (value[len] != '\0')
+        return false;
     for (const char *at = choices; at != NULL; at = strchr(at, '|')) {
         at += *at == '|';
         if (strncmp(at, value, len) == 0 && (at[len] == '|' || at[len] == '\0'))

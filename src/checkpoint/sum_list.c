@@ -5,6 +5,7 @@
 #include "base/report.h"
 #include "base/str.h"
 #include "checkpoint/hashing.h"
+#include "checkpoint/sum_lines.h"
 #include "os/path.h"
 #include "pawl/model.h"
 
@@ -14,7 +15,6 @@
 #define BATCH_FILES 64
 /* Lines that are none are told up to this many. */
 #define BAD_SHOWN_MAX 10
-#define HEX_DIGITS 64
 
 /* A file that a line names. */
 struct entry {
@@ -31,7 +31,7 @@ struct checking {
     struct pawl_report *report;
     const char *folder; /* of the list: names are relative to it */
     struct pawl_str list;
-    struct pawl_buffer path; /* of the line that was read last */
+    struct pawl_buffer name; /* in the line that was read last */
     struct entry *entries;   /* BATCH_FILES of them, the first n of which wait to be hashed */
     size_t n;
     struct pawl_hash_job *jobs; /* BATCH_FILES */
@@ -39,49 +39,18 @@ struct checking {
     size_t n_lines;             /* that are */
 };
 
-/* "\\" and "\n" in a name, of a line that begins with a backslash. False: another escape. */
+/* The path of what the line names that was read last. False: memory. */
 static bool
-unescape(struct pawl_str name, struct pawl_buffer *path)
+make_path(const struct checking *c, struct pawl_buffer *path)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.data[i];
-        if (c == '\\') {
-            if (++i == name.len || (name.data[i] != '\\' && name.data[i] != 'n' && name.data[i] != 'r'))
-                return false;
-            c = name.data[i] == 'n' ? '\n' : name.data[i] == 'r' ? '\r' : '\\';
-        }
-        (void)pawl_buffer_add_char(path, c);
-    }
-    return true;
-}
-
-/* "<64 hex digits>  name" or " *name"; with a backslash in front the name is escaped. The path is made too. */
-static bool
-read_line(struct checking *c, struct pawl_str line, unsigned char ret_digest[32])
-{
-    bool is_escaped = line.len != 0 && line.data[0] == '\\';
-    const char *at = line.data + is_escaped;
-    size_t n = line.len - is_escaped;
-    char hex[HEX_DIGITS];
-    if (n < HEX_DIGITS + 3 || at[HEX_DIGITS] != ' ' || (at[HEX_DIGITS + 1] != ' ' && at[HEX_DIGITS + 1] != '*'))
-        return false;
-    for (size_t i = 0; i < HEX_DIGITS; i++)
-        hex[i] = at[i] >= 'A' && at[i] <= 'F' ? (char)(at[i] - 'A' + 'a') : at[i];
-    if (!pawl_sha256_parse(pawl_str_make(hex, HEX_DIGITS), ret_digest))
-        return false;
-    struct pawl_str name = pawl_str_make(at + HEX_DIGITS + 2, n - HEX_DIGITS - 2);
-    if (memchr(name.data, 0, name.len) != NULL)
-        return false;
-    pawl_buffer_clear(&c->path);
-    if (name.data[0] != '/' && strcmp(c->folder, ".") != 0) {
-        (void)pawl_buffer_add_z(&c->path, c->folder);
+    pawl_buffer_clear(path);
+    if (c->name.data[0] != '/' && strcmp(c->folder, ".") != 0) {
+        (void)pawl_buffer_add_z(path, c->folder);
         if (c->folder[strlen(c->folder) - 1] != '/')
-            (void)pawl_buffer_add_char(&c->path, '/');
+            (void)pawl_buffer_add_char(path, '/');
     }
-    if (is_escaped)
-        return unescape(name, &c->path);
-    (void)pawl_buffer_add_str(&c->path, name);
-    return true;
+    (void)pawl_buffer_add_str(path, pawl_buffer_str(&c->name));
+    return pawl_buffer_terminate(path);
 }
 
 /* ---- files ---- */
@@ -97,10 +66,8 @@ is_machine_fault(enum pawl_status st)
 static enum pawl_status
 open_entry(struct checking *c, struct entry *entry, const unsigned char digest[32], struct pawl_error *err)
 {
-    pawl_buffer_clear(&entry->path);
-    (void)pawl_buffer_add_str(&entry->path, pawl_buffer_str(&c->path));
-    if (!pawl_buffer_ok(&c->path) || !pawl_buffer_terminate(&entry->path))
-        return pawl_fail_memory(err, c->path.len + 1);
+    if (!make_path(c, &entry->path))
+        return pawl_fail_memory(err, c->name.len + 1);
     memcpy(entry->digest, digest, sizeof entry->digest);
     entry->error = (struct pawl_error)PAWL_ERROR_INIT;
     entry->status = pawl_file_open_path(&entry->file, c->os, entry->path.data, &entry->error);
@@ -227,23 +194,17 @@ static enum pawl_status
 walk_lines(struct checking *c, const struct pawl_buffer *text, bool is_list, struct pawl_error *err)
 {
     enum pawl_status st = PAWL_OK;
-    size_t number = 0;
-    for (size_t at = 0; at < text->len && st == PAWL_OK;) {
-        const char *end = memchr(text->data + at, '\n', text->len - at);
-        size_t n = end == NULL ? text->len - at : (size_t)(end - (text->data + at));
-        struct pawl_str line = pawl_str_make(text->data + at, n > 0 && text->data[at + n - 1] == '\r' ? n - 1 : n);
-        unsigned char digest[32];
-        number++;
-        if (line.len != 0) {
-            bool is_line = read_line(c, line, digest);
-            if (is_list && is_line)
-                c->n_lines++;
-            else if (is_list)
-                note_bad_line(c, number, at);
-            else if (is_line)
-                st = add_file(c, digest, err);
-        }
-        at += n + 1;
+    struct pawl_sum_lines lines = pawl_sum_lines_begin(pawl_buffer_str(text));
+    struct pawl_sum_line line;
+    while (st == PAWL_OK && pawl_sum_lines_next(&lines, &line, &c->name)) {
+        if (!pawl_buffer_ok(&c->name))
+            st = pawl_fail_memory(err, c->name.len);
+        else if (is_list && line.is_good)
+            c->n_lines++;
+        else if (is_list)
+            note_bad_line(c, line.number, line.offset);
+        else if (line.is_good)
+            st = add_file(c, line.digest, err);
     }
     return st == PAWL_OK && !is_list ? check_batch(c, err) : st;
 }
@@ -290,7 +251,7 @@ check_all(struct checking *c, const char *path, struct pawl_error *err)
     if (st == PAWL_OK)
         st = walk_lines(c, &text, false, err);
     free_entries(c);
-    pawl_buffer_release(&c->path);
+    pawl_buffer_release(&c->name);
     pawl_buffer_release(&text);
     free(folder);
     free(name);
@@ -300,7 +261,7 @@ check_all(struct checking *c, const char *path, struct pawl_error *err)
 enum pawl_status
 pawl_verify_sums(struct pawl_str list, struct pawl_report **ret_report, struct pawl_error *err)
 {
-    struct checking c = { .os = pawl_os_posix(), .path = PAWL_BUFFER_INIT };
+    struct checking c = { .os = pawl_os_posix(), .name = PAWL_BUFFER_INIT };
     c.report = pawl_report_new();
     if (ret_report != NULL)
         *ret_report = c.report;
