@@ -106,6 +106,32 @@ open_lazily(struct simdisk *disk)
     return open_by(simdisk_os(disk), PAWL_TRUST_LAZY);
 }
 
+/* With a bit that is wrong, in "big" alone. */
+static struct pawl_ckpt *
+open_damaged(bool with_sums, struct simdisk **ret_disk)
+{
+    *ret_disk = make_root(with_sums, 0);
+    simdisk_flip(*ret_disk, MODEL, MIB + 77, 0x10);
+    return open_lazily(*ret_disk);
+}
+
+/* With every call of the system counted, those that open it too. */
+static struct pawl_ckpt *
+open_counted(bool with_sums, struct simdisk **ret_disk, struct faultos **ret_faults)
+{
+    *ret_disk = make_root(with_sums, 0);
+    *ret_faults = faultos_new(simdisk_os(*ret_disk));
+    return open_by(faultos_os(*ret_faults), PAWL_TRUST_LAZY);
+}
+
+static void
+close_with(struct pawl_ckpt *ckpt, struct simdisk *disk)
+{
+    pawl_ckpt_close(ckpt);
+    assert_int_equal(simdisk_open_handles(disk), 0);
+    simdisk_free(disk);
+}
+
 static const struct pawl_tensor_info *
 find(const struct pawl_ckpt *ckpt, const char *name)
 {
@@ -162,9 +188,7 @@ every_call_gives_the_values(void **state)
                                                PAWL_OVERFLOW_FORMAT, row, sizeof row, &err),
                          PAWL_OK);
         assert_memory_equal(row, big + 7 * 256, sizeof row);
-        pawl_ckpt_close(ckpt);
-        assert_int_equal(simdisk_open_handles(disk), 0);
-        simdisk_free(disk);
+        close_with(ckpt, disk);
     }
 }
 
@@ -174,9 +198,9 @@ what_was_looked_at_is_not_looked_at_again(void **state)
 {
     (void)state;
     for (int with_sums = 0; with_sums < 2; with_sums++) {
-        struct simdisk *disk = make_root(with_sums != 0, 0);
-        struct faultos *faults = faultos_new(simdisk_os(disk));
-        struct pawl_ckpt *ckpt = open_by(faultos_os(faults), PAWL_TRUST_LAZY);
+        struct simdisk *disk;
+        struct faultos *faults;
+        struct pawl_ckpt *ckpt = open_counted(with_sums != 0, &disk, &faults);
         const void *mapped;
         faultos_reset(faults);
         assert_int_equal(pawl_model_map(pawl_ckpt_model(ckpt), find(ckpt, "few"), &mapped, NULL, NULL), PAWL_OK);
@@ -187,9 +211,8 @@ what_was_looked_at_is_not_looked_at_again(void **state)
         assert_int_equal(pawl_model_map(pawl_ckpt_model(ckpt), find(ckpt, "mid"), &mapped, NULL, NULL), PAWL_OK);
         unsigned second = faultos_calls(faults, SIM_FILE_READ_AT);
         assert_true(with_sums ? second > first && second <= first + 8 : second == first);
-        pawl_ckpt_close(ckpt);
+        close_with(ckpt, disk);
         faultos_free(faults);
-        simdisk_free(disk);
     }
 }
 
@@ -241,8 +264,7 @@ a_damaged_tensor_is_named(void **state)
             assert_damaged(st, &err, "big", "bytes 1048576 ... 2097151");
         }
     }
-    pawl_ckpt_close(ckpt);
-    simdisk_free(disk);
+    close_with(ckpt, disk);
 }
 
 /* Every other row of the first half, backwards, with the damage at the last byte that is wanted, and one behind it. */
@@ -274,8 +296,7 @@ slices_ask_for_just_what_they_hand_out(void **state)
             assert_damaged(st, &err, "big", "bytes 1048576 ... 2097151");
         }
     }
-    pawl_ckpt_close(ckpt);
-    simdisk_free(disk);
+    close_with(ckpt, disk);
 }
 
 static void
@@ -283,9 +304,8 @@ without_sums_the_file_is_what_is_damaged(void **state)
 {
     (void)state;
     struct pawl_error err = PAWL_ERROR_INIT;
-    struct simdisk *disk = make_root(false, 0);
-    simdisk_flip(disk, MODEL, MIB + 77, 0x10);
-    struct pawl_ckpt *ckpt = open_lazily(disk);
+    struct simdisk *disk;
+    struct pawl_ckpt *ckpt = open_damaged(false, &disk);
     for (int i = 0; i < 2; i++) {
         assert_damaged(read_tensor(ckpt, "few", few, &err), &err, "few",
                        "tensor 'few': 'model.safetensors' is damaged: expected sha256 ");
@@ -298,8 +318,7 @@ without_sums_the_file_is_what_is_damaged(void **state)
         pawl_model_read(optimizer, pawl_model_find(optimizer, PAWL_STR("moments")), PAWL_F32, data, sizeof data, &err),
         PAWL_OK);
     assert_memory_equal(data, moments, sizeof data);
-    pawl_ckpt_close(ckpt);
-    simdisk_free(disk);
+    close_with(ckpt, disk);
 }
 
 static void
@@ -314,8 +333,7 @@ the_hint_knows_when_there_is_no_other_step(void **state)
     assert_int_equal(read_tensor(ckpt, "big", big, &err), PAWL_CORRUPT);
     assert_string_equal(err.hint,
                         "no older step is there to open instead: bring the file back from a copy of this one");
-    pawl_ckpt_close(ckpt);
-    simdisk_free(disk);
+    close_with(ckpt, disk);
 }
 
 static void
@@ -323,16 +341,14 @@ nothing_damaged_is_converted(void **state)
 {
     (void)state;
     struct pawl_error err = PAWL_ERROR_INIT;
-    struct simdisk *disk = make_root(true, 0);
-    simdisk_flip(disk, MODEL, MIB + 77, 0x10);
-    struct pawl_ckpt *ckpt = open_lazily(disk);
+    struct simdisk *disk;
+    struct pawl_ckpt *ckpt = open_damaged(true, &disk);
     assert_int_equal(
         pawl_convert_os(simdisk_os(disk), pawl_ckpt_model(ckpt), PAWL_STR("out.safetensors"), NULL, NULL, &err),
         PAWL_CORRUPT);
     assert_string_equal(err.code, "hash");
     assert_false(simdisk_has(disk, "out.safetensors"));
-    pawl_ckpt_close(ckpt);
-    simdisk_free(disk);
+    close_with(ckpt, disk);
 }
 
 /* An error of reading is no verdict: the next who asks tries again. */
@@ -342,16 +358,15 @@ a_failed_reading_is_tried_again(void **state)
     (void)state;
     for (int with_sums = 0; with_sums < 2; with_sums++) {
         struct pawl_error err = PAWL_ERROR_INIT;
-        struct simdisk *disk = make_root(with_sums != 0, 0);
-        struct faultos *faults = faultos_new(simdisk_os(disk));
-        struct pawl_ckpt *ckpt = open_by(faultos_os(faults), PAWL_TRUST_LAZY);
+        struct simdisk *disk;
+        struct faultos *faults;
+        struct pawl_ckpt *ckpt = open_counted(with_sums != 0, &disk, &faults);
         faultos_fail(faults, SIM_FILE_READ_AT, 1, 1, EIO); /* twice: it is believed */
         assert_int_equal(read_tensor(ckpt, "big", big, &err), PAWL_IO);
         assert_true(faultos_was_met(faults));
         assert_int_equal(read_tensor(ckpt, "big", big, &err), PAWL_OK);
-        pawl_ckpt_close(ckpt);
+        close_with(ckpt, disk);
         faultos_free(faults);
-        simdisk_free(disk);
     }
 }
 
@@ -437,8 +452,7 @@ without_sums_a_damaged_header_is_found_at_the_touch(void **state)
         if (is_mended)
             simdisk_flip(disk, MODEL, at, 0x01);
         assert_damaged(read_tensor(ckpt, "cig", big, &err), &err, "cig", "'model.safetensors' is damaged");
-        pawl_ckpt_close(ckpt);
-        simdisk_free(disk);
+        close_with(ckpt, disk);
     }
 }
 
@@ -728,8 +742,7 @@ the_rest_is_verified_on_request(void **state)
             (void)snprintf(wanted, sizeof wanted, "hash model.safetensors, hash note.txt, hash optimizer.safetensors");
         assert_string_equal(text, wanted);
         assert_non_null(strstr(err.message, "step-000002 is damaged: 'model.safetensors': "));
-        pawl_ckpt_close(ckpt);
-        simdisk_free(disk);
+        close_with(ckpt, disk);
     }
 }
 
@@ -763,8 +776,7 @@ files_are_hashed_when_they_are_asked_for(void **state)
     struct pawl_ckpt *ckpt = open_lazily(disk);
     assert_int_equal(pawl_ckpt_file(ckpt, PAWL_STR("note.txt"), &data, &bytes, &err), PAWL_CORRUPT);
     assert_null(data);
-    pawl_ckpt_close(ckpt);
-    simdisk_free(disk);
+    close_with(ckpt, disk);
 }
 
 /* ---- restoring ---- */
@@ -862,9 +874,8 @@ threads_touch_at_once(void **state)
         /* However many asked, every block was read once (a hint costs a look at the older step). */
         if (with_sums && !is_damaged)
             assert_int_equal(faultos_calls(faults, SIM_FILE_READ_AT), 4 * 8 + 1);
-        pawl_ckpt_close(ckpt);
+        close_with(ckpt, disk);
         faultos_free(faults);
-        simdisk_free(disk);
     }
 }
 

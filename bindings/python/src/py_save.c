@@ -33,22 +33,32 @@ save_fill(PyObject *self, struct pawl_save *save, struct described *borrowed)
     *borrowed = (struct described){ .state = NULL };
 }
 
+typedef enum pawl_status wait_function(struct pawl_save *save, int64_t timeout_ms, struct pawl_error *err);
+
+/* Wait at most `arg` milliseconds, negative: for ever. 1: it came; 0: it did not; -1: with an exception. */
+static int
+wait_by(struct save *s, PyObject *arg, wait_function *wait)
+{
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st;
+    long long timeout_ms = PyLong_AsLongLong(arg);
+    if (timeout_ms == -1 && PyErr_Occurred())
+        return -1;
+    Py_BEGIN_ALLOW_THREADS st = wait(s->save, timeout_ms, &err);
+    Py_END_ALLOW_THREADS if (st == PAWL_OK || st == PAWL_TIME_OUT) return st == PAWL_OK;
+    (void)fail_with(&err, NULL);
+    return -1;
+}
+
 /* wait_released(timeout_ms) -> bool: whether the arrays may change; then they are let go. Negative: for ever. */
 static PyObject *
 save_wait_released(PyObject *self, PyObject *arg)
 {
     struct save *s = (struct save *)self;
-    struct pawl_error err = PAWL_ERROR_INIT;
-    enum pawl_status st;
-    long long timeout_ms = PyLong_AsLongLong(arg);
-    if (timeout_ms == -1 && PyErr_Occurred())
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS st = pawl_save_wait_released(s->save, timeout_ms, &err);
-    Py_END_ALLOW_THREADS if (st == PAWL_TIME_OUT) Py_RETURN_FALSE;
-    if (st != PAWL_OK)
-        return fail_with(&err, NULL);
-    described_release(&s->borrowed);
-    Py_RETURN_TRUE;
+    int came = wait_by(s, arg, pawl_save_wait_released);
+    if (came == 1)
+        described_release(&s->borrowed);
+    return came < 0 ? NULL : PyBool_FromLong(came);
 }
 
 static void
@@ -69,17 +79,8 @@ save_dealloc(PyObject *self)
 static PyObject *
 save_wait(PyObject *self, PyObject *arg)
 {
-    struct save *s = (struct save *)self;
-    struct pawl_error err = PAWL_ERROR_INIT;
-    enum pawl_status st;
-    long long timeout_ms = PyLong_AsLongLong(arg);
-    if (timeout_ms == -1 && PyErr_Occurred())
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS st = pawl_save_wait(s->save, timeout_ms, &err);
-    Py_END_ALLOW_THREADS if (st == PAWL_OK) Py_RETURN_TRUE;
-    if (st == PAWL_TIME_OUT)
-        Py_RETURN_FALSE;
-    return fail_with(&err, NULL);
+    int came = wait_by((struct save *)self, arg, pawl_save_wait);
+    return came < 0 ? NULL : PyBool_FromLong(came);
 }
 
 /* stage() -> int: enum pawl_stage */
