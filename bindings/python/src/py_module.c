@@ -124,6 +124,7 @@ fill(PyObject *module)
         add_verify(module) < 0 || add_tokens(module) < 0 || add_ckpt(module) < 0 || add_run(module) < 0 ||
         add_save(module) < 0 || add_llmcp35(module) < 0)
         return -1;
+    interpreter_open();
     return PyModule_AddStringConstant(module, "header_version", PAWL_VERSION_TEXT);
 }
 

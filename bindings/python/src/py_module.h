@@ -47,8 +47,11 @@ struct talk {
  */
 bool interpreter_enter(PyGILState_STATE *ret_gil);
 void interpreter_exit(PyGILState_STATE gil);
-/* With the GIL, which is let go meanwhile: no callback calls the interpreter from now on. Waits for those that do, but no longer than 5 s. */
-void interpreter_close(void);
+/* With the GIL, which is let go meanwhile: no callback calls the interpreter from now on. Waits for those that do, but no longer than 5 s; false:
+ * there are some yet. */
+bool interpreter_close(void);
+/* Before the first callback: a forked child does not wait for those of the parent's threads. */
+void interpreter_open(void);
 
 int talk_progress(void *context, uint64_t done_bytes, uint64_t total_bytes);
 int talk_failpoint(void *context, const char *name);

@@ -4,6 +4,7 @@
  */
 #include "py_module.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -23,15 +24,38 @@ now_ns(void)
 #define CLOSE_NS INT64_C(5000000000)
 
 static atomic_bool is_closed;
-static atomic_uint n_inside; /* threads in a callback, or waiting for the GIL for it */
+static atomic_uint n_inside;         /* threads in a callback, or waiting for the GIL for it */
+static _Thread_local unsigned n_own; /* of them this thread: a callback may save too */
+
+/* In a forked child there are no other threads, and nobody leaves for them. */
+static void
+forget_others(void)
+{
+    atomic_store(&n_inside, n_own);
+}
+
+static void
+follow_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, forget_others); /* short of memory a child's exit waits its full time */
+}
+
+void
+interpreter_open(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, follow_forks);
+}
 
 bool
 interpreter_enter(PyGILState_STATE *ret_gil)
 {
     /* Counted first: who closes either sees this thread, or is seen by it. */
     (void)atomic_fetch_add(&n_inside, 1);
+    n_own++;
     if (atomic_load(&is_closed)) {
         (void)atomic_fetch_sub(&n_inside, 1);
+        n_own--;
         return false;
     }
     *ret_gil = PyGILState_Ensure();
@@ -42,17 +66,18 @@ void
 interpreter_exit(PyGILState_STATE gil)
 {
     PyGILState_Release(gil);
+    n_own--;
     (void)atomic_fetch_sub(&n_inside, 1);
 }
 
-void
+bool
 interpreter_close(void)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
     atomic_store(&is_closed, true);
     int64_t end = now_ns() + CLOSE_NS;
     Py_BEGIN_ALLOW_THREADS while (atomic_load(&n_inside) != 0 && now_ns() < end)(void) nanosleep(&pause, NULL);
-    Py_END_ALLOW_THREADS
+    Py_END_ALLOW_THREADS return atomic_load(&n_inside) == 0;
 }
 
 /* ---- callbacks ---- */

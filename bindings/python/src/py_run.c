@@ -461,14 +461,14 @@ leave(PyObject *self, PyObject *unused)
 {
     (void)self;
     (void)unused;
-    interpreter_close();
-    Py_RETURN_NONE;
+    return PyBool_FromLong(interpreter_close());
 }
 
 static PyMethodDef functions[] = {
     { "open_run", open_run, METH_VARARGS,
       "open_run(root, keep, keep_every, keep_best, profile, max_file_bytes, wait, borrow, sums, warnings) -> Run" },
-    { "leave", leave, METH_NOARGS, "leave(): from now on no other thread calls into the interpreter" },
+    { "leave", leave, METH_NOARGS,
+      "leave() -> bool: from now on no other thread calls into the interpreter; whether none is in it" },
     { "check_save", check_save, METH_O, "check_save(all)" },
     { NULL, NULL, 0, NULL },
 };

@@ -671,7 +671,11 @@ print(child, save.path.name, flush=True)
 """
 
 
-@pytest.mark.parametrize("leave", ["sys.exit(4)", "del run, save; import gc; gc.collect(); sys.exit(4)", "os._exit(4)", "os.abort()"])
+@pytest.mark.parametrize(
+    "leave",
+    ["sys.exit(4)", "del run, save; import gc; gc.collect(); sys.exit(4)", "os._exit(4)", "os.abort()",
+     "os._exit(4 if pawl._pawl.leave() else 8)"],  # a callback of the parent's is no call of the child's
+)  # fmt: skip
 def test_a_fork_does_not_disturb_the_save(python, leave):
     """Goal: in the child every call raises, at once, and it ends, whichever way; the parent's save becomes durable."""
     done = python(FORKED.replace("LEAVE", leave))
