@@ -126,6 +126,69 @@ options_parse_size(const char *text, uint64_t *ret)
     return false;
 }
 
+bool
+options_parse_keep_best(const char *text, struct pawl_keep_best *ret)
+{
+    const char *last = strrchr(text, ':');
+    const char *middle = last;
+    uint64_t count = 0;
+    while (middle != NULL && middle > text && middle[-1] != ':')
+        middle--;
+    bool is_min = last != NULL && middle > text && strncmp(middle, "min:", 4) == 0;
+    bool is_max = last != NULL && middle > text && strncmp(middle, "max:", 4) == 0;
+    if ((!is_min && !is_max) || middle - text < 2 || !options_parse_u64(last + 1, INT64_MAX, &count) || count == 0)
+        return false;
+    *ret = (struct pawl_keep_best){ .metric = { text, (size_t)(middle - 1 - text) },
+                                    .direction = is_min ? PAWL_LEAST : PAWL_GREATEST,
+                                    .count = (int64_t)count };
+    return true;
+}
+
+/* One end of a slice of n; `empty` when nothing is written. */
+static bool
+parse_end(const char *text, size_t len, uint64_t n, uint64_t empty, uint64_t *ret)
+{
+    char digits[24];
+    uint64_t value;
+    bool is_negative = len > 0 && text[0] == '-';
+    if (len == 0) {
+        *ret = empty;
+        return true;
+    }
+    text += is_negative;
+    len -= is_negative;
+    if (len >= sizeof digits)
+        return false;
+    memcpy(digits, text, len);
+    digits[len] = '\0';
+    if (!options_parse_u64(digits, INT64_MAX, &value))
+        return false;
+    *ret = is_negative ? (value < n ? n - value : 0) : value < n ? value : n;
+    return true;
+}
+
+bool
+options_parse_slice(const char *text, uint64_t n, uint64_t *ret_begin, uint64_t *ret_end)
+{
+    const char *colon = strchr(text, ':');
+    uint64_t begin, end, one;
+    if (colon != NULL) {
+        if (!parse_end(text, (size_t)(colon - text), n, 0, &begin) ||
+            !parse_end(colon + 1, strlen(colon + 1), n, n, &end))
+            return false;
+    } else {
+        bool is_negative = text[0] == '-';
+        if (!options_parse_u64(text + is_negative, INT64_MAX, &one))
+            return false;
+        bool is_there = is_negative ? one <= n && one != 0 : one < n;
+        begin = !is_there ? n : is_negative ? n - one : one;
+        end = begin + is_there;
+    }
+    *ret_begin = begin;
+    *ret_end = end;
+    return true;
+}
+
 static enum pawl_status
 usage(struct pawl_error *err, const char *name, const char *value, const char *expected)
 {
@@ -347,7 +410,8 @@ options_read(const struct option_table *table, const char *const *words, size_t 
         size_t taken = 0;
         st = read_flag(option, equals, words + i + 1, n - i - 1, arguments, &taken, err);
         i += taken;
-        if (arguments->n_given < sizeof arguments->given / sizeof arguments->given[0])
+        if (!options_given(arguments, option->name) &&
+            arguments->n_given < sizeof arguments->given / sizeof arguments->given[0])
             arguments->given[arguments->n_given++] = option->name;
     }
     return st;

@@ -59,7 +59,7 @@ struct arguments {
     double rate;
     bool trace;
 
-    const char *given[64]; /* names of the flags that stand on the line */
+    const char *given[64]; /* names of the flags that stand on the line, each once: a verb has fewer */
     size_t n_given;
 };
 
@@ -119,5 +119,14 @@ bool options_parse_u64(const char *text, uint64_t max, uint64_t *ret);
 
 /* "20", "5GB" (5 times 10^9), "5GiB" (5 times 2^30): kB, MB, GB, TB and KiB, MiB, GiB, TiB. */
 bool options_parse_size(const char *text, uint64_t *ret);
+
+/* "METRIC:min|max:B"; the name may hold colons, B is at least 1. ret->metric points into `text`. */
+bool options_parse_keep_best(const char *text, struct pawl_keep_best *ret);
+
+/*
+ * "10:20", ":20", "-5:", ":" of n things: what there is of them, so that 0 <= *ret_begin, *ret_end <= n. Or one of them, "7" or "-1"; when there is no
+ * such one, *ret_begin and *ret_end are both n.
+ */
+bool options_parse_slice(const char *text, uint64_t n, uint64_t *ret_begin, uint64_t *ret_end);
 
 #endif

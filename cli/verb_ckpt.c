@@ -215,25 +215,6 @@ const struct verb verb_ckpt_latest = {
 
 /* ---- prune ---- */
 
-/* "METRIC:min|max:B"; the name may hold colons. */
-static enum pawl_status
-parse_keep_best(const char *text, struct pawl_keep_best *ret, struct pawl_error *err)
-{
-    const char *last = strrchr(text, ':');
-    const char *middle = last;
-    uint64_t count = 0;
-    while (middle != NULL && middle > text && middle[-1] != ':')
-        middle--;
-    bool is_min = last != NULL && middle > text && strncmp(middle, "min:", 4) == 0;
-    bool is_max = last != NULL && middle > text && strncmp(middle, "max:", 4) == 0;
-    if ((!is_min && !is_max) || middle - text < 2 || !options_parse_u64(last + 1, INT64_MAX, &count) || count == 0)
-        return fault(err, PAWL_ARGUMENT, "usage", NULL, "--keep-best: expected METRIC:min|max:B, as in loss:min:3");
-    *ret = (struct pawl_keep_best){ .metric = { text, (size_t)(middle - 1 - text) },
-                                    .direction = is_min ? PAWL_LEAST : PAWL_GREATEST,
-                                    .count = (int64_t)count };
-    return PAWL_OK;
-}
-
 static int
 run_prune(const struct arguments *arguments, struct output *out)
 {
@@ -244,8 +225,8 @@ run_prune(const struct arguments *arguments, struct output *out)
     enum pawl_status st = PAWL_OK;
     if (!options_given(arguments, "keep") && !options_given(arguments, "keep-every") && arguments->keep_best == NULL)
         st = fault(&err, PAWL_ARGUMENT, "usage", NULL, "--keep is missing: how many of the newest complete steps stay");
-    if (st == PAWL_OK && arguments->keep_best != NULL)
-        st = parse_keep_best(arguments->keep_best, &best, &err);
+    if (st == PAWL_OK && arguments->keep_best != NULL && !options_parse_keep_best(arguments->keep_best, &best))
+        st = fault(&err, PAWL_ARGUMENT, "usage", NULL, "--keep-best: expected METRIC:min|max:B, as in loss:min:3");
     if (st != PAWL_OK)
         return output_error(out, NULL, &err);
     struct pawl_prune_options options =

@@ -237,29 +237,6 @@ const struct verb verb_tokens_verify = {
 
 #define CAT_IDS 4096
 
-/* "10:20", ":20", "-5:", ":" of n ids, or "7": one id. */
-static bool
-parse_end(const char *text, size_t len, uint64_t n, uint64_t empty, uint64_t *ret)
-{
-    char digits[24];
-    uint64_t value;
-    bool is_negative = len > 0 && text[0] == '-';
-    if (len == 0) {
-        *ret = empty;
-        return true;
-    }
-    text += is_negative;
-    len -= is_negative;
-    if (len >= sizeof digits)
-        return false;
-    memcpy(digits, text, len);
-    digits[len] = '\0';
-    if (!options_parse_u64(digits, INT64_MAX, &value))
-        return false;
-    *ret = is_negative ? (value < n ? n - value : 0) : value < n ? value : n;
-    return true;
-}
-
 static enum pawl_status
 parse_slice(const char *slice, uint64_t n, uint64_t *ret_begin, uint64_t *ret_end, struct pawl_error *err)
 {
@@ -267,27 +244,15 @@ parse_slice(const char *slice, uint64_t n, uint64_t *ret_begin, uint64_t *ret_en
     *ret_end = n;
     if (slice == NULL)
         return PAWL_OK;
-    const char *colon = strchr(slice, ':');
-    uint64_t one;
-    bool is_fine;
-    if (colon != NULL) {
-        is_fine = parse_end(slice, (size_t)(colon - slice), n, 0, ret_begin) &&
-                  parse_end(colon + 1, strlen(colon + 1), n, n, ret_end);
-    } else {
-        bool is_negative = slice[0] == '-';
-        is_fine = options_parse_u64(slice + is_negative, INT64_MAX, &one);
-        if (is_fine && (is_negative ? one > n || one == 0 : one >= n))
-            return fault(err, PAWL_ARGUMENT, "argument", NULL, "id %s of %" PRIu64, slice, n);
-        *ret_begin = is_negative ? n - one : one;
-        *ret_end = *ret_begin + 1;
-    }
-    if (!is_fine) {
+    if (!options_parse_slice(slice, n, ret_begin, ret_end)) {
         char *shown = text_name_z(slice);
         enum pawl_status st =
             fault(err, PAWL_ARGUMENT, "usage", NULL, "expected a slice such as 10:20, found '%s'", shown);
         free(shown);
         return st;
     }
+    if (*ret_begin == *ret_end && strchr(slice, ':') == NULL)
+        return fault(err, PAWL_ARGUMENT, "argument", NULL, "id %s of %" PRIu64, slice, n);
     return PAWL_OK;
 }
 

@@ -19,8 +19,9 @@ extern "C" {
 #endif
 
 /*
- * Whether the whole name matches a shell pattern: `*` any bytes (dots and slashes too), `?` one code point, `[abc]`, `[a-c]`,
- * `[!a-c]` one byte, `\` takes the next byte as it is. A `[` without its `]` stands for itself. Takes time of at most pattern times name.
+ * Whether the whole name matches a shell pattern: `*` any bytes (dots and slashes too), `?` one code point or what is left
+ * of one, `[abc]`, `[a-c]`, `[!a-c]` one byte, `\` takes the next byte as it is. A `[` without its `]` stands for itself. Takes time of at most pattern
+ * times name.
  */
 PAWL_API bool pawl_pattern_match(struct pawl_str pattern, struct pawl_str name);
 

@@ -32,12 +32,15 @@ read_set(struct rest set, unsigned char byte, bool *ret_in)
     return NULL;
 }
 
-/* Bytes of the code point at `at`: at least one, whatever is there. */
+/*
+ * Bytes of the code point at `at`, or of what is left of one behind a "*" or a set that ended inside of it: at least one, whatever is there. From a later
+ * byte it never ends earlier, which is what lets an earlier star stay where it is.
+ */
 static size_t
 code_point(struct pawl_str name, size_t at)
 {
     size_t n = 1;
-    if (((unsigned char)name.data[at] & 0xc0) != 0xc0)
+    if ((unsigned char)name.data[at] < 0x80)
         return 1;
     while (at + n < name.len && n < 4 && ((unsigned char)name.data[at + n] & 0xc0) == 0x80)
         n++;

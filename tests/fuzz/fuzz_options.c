@@ -1,6 +1,6 @@
 /*
- * A command line: each line of the input is a word of it, and by itself a size and a number. What is refused says how; what is taken is within its bounds;
- * a size and a number are what a slower reader makes of them.
+ * A command line: each line of the input is a word of it, and by itself a size, a number, a slice and what --keep-best takes. What is refused says
+ * how; what is taken is within its bounds, and what a slower reader makes of it.
  */
 #include <math.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define WORDS_MAX 64
+#define WORDS_MAX 100
 
 static const struct option options[] = {
     { "switch", NULL, NULL, NULL, "", OPTION_AT(force), OPTION_SWITCH, 0, 0, 0 },
@@ -44,6 +44,67 @@ slow_number(const char *text, size_t len, long double *ret)
     return len != 0;
 }
 
+/* One end of a slice: of n, it is at *ret. */
+static bool
+slow_end(const char *text, size_t len, uint64_t n, bool is_end, uint64_t *ret)
+{
+    long double value = 0;
+    bool is_negative = len != 0 && text[0] == '-';
+    *ret = is_end ? n : 0;
+    if (len == 0)
+        return true;
+    if (len - is_negative >= 24 || !slow_number(text + is_negative, len - is_negative, &value) ||
+        value > (long double)INT64_MAX)
+        return false;
+    long double at = is_negative ? (long double)n - value : value;
+    *ret = at < 0 ? 0 : at > (long double)n ? n : (uint64_t)at;
+    return true;
+}
+
+static void
+check_slice(const char *word, uint64_t n)
+{
+    uint64_t begin = 7, end = 5, slow_begin = 7, slow_end_ = 5;
+    const char *colon = strchr(word, ':');
+    bool is_slice;
+    if (colon != NULL) {
+        uint64_t first, last;
+        is_slice = slow_end(word, (size_t)(colon - word), n, false, &first) &&
+                   slow_end(colon + 1, strlen(colon + 1), n, true, &last);
+        if (is_slice)
+            slow_begin = first, slow_end_ = last;
+    } else {
+        long double value = 0;
+        bool is_negative = word[0] == '-';
+        is_slice =
+            slow_number(word + is_negative, strlen(word + is_negative), &value) && value <= (long double)INT64_MAX;
+        long double at = is_negative ? (long double)n - value : value;
+        bool is_there = at >= 0 && at < (long double)n;
+        if (is_slice)
+            slow_begin = is_there ? (uint64_t)at : n, slow_end_ = slow_begin + is_there;
+    }
+    require(options_parse_slice(word, n, &begin, &end) == is_slice && begin == slow_begin && end == slow_end_);
+}
+
+/* What is taken, printed, is the text again; but for zeros before the number. */
+static void
+check_keep_best(const char *word)
+{
+    struct pawl_keep_best best = { .count = -7 };
+    size_t len = strlen(word), digits = len;
+    long double count = 0;
+    while (digits > 0 && word[digits - 1] >= '0' && word[digits - 1] <= '9')
+        digits--;
+    bool is_best =
+        digits > 5 && slow_number(word + digits, len - digits, &count) && count >= 1 && count <= (long double)INT64_MAX;
+    bool is_min = is_best && memcmp(word + digits - 5, ":min:", 5) == 0;
+    is_best = is_min || (is_best && memcmp(word + digits - 5, ":max:", 5) == 0);
+    require(options_parse_keep_best(word, &best) == is_best && best.count == (is_best ? (int64_t)count : -7));
+    if (is_best)
+        require(best.direction == (is_min ? PAWL_LEAST : PAWL_GREATEST) && best.metric.data == word &&
+                best.metric.len == digits - 5);
+}
+
 static void
 check_word(const char *word)
 {
@@ -65,6 +126,11 @@ check_word(const char *word)
     }
     is_size = is_size && expected < 18446744073709551616.0L;
     require(options_parse_size(word, &bytes) == is_size && bytes == (is_size ? (uint64_t)expected : 7));
+
+    static const uint64_t lengths[] = { 0, 1, 13, 1000000, INT64_MAX, UINT64_MAX };
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+        check_slice(word, lengths[i]);
+    check_keep_best(word);
 
     static const char *const names[] = { "verify", "convert", "ls", "tokens" };
     const char *nearest = options_nearest(word, names, 4);
@@ -100,7 +166,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             strcmp(arguments.mode, "lint") == 0);
     require(st != PAWL_OK || arguments.max_shard_size >= 20);
     require(arguments.paths.n + arguments.data.n + arguments.only.n <= n);
-    require(st != PAWL_OK || !options_given(&arguments, "data") || arguments.data.n != 0);
+    require(st != PAWL_OK || options_given(&arguments, "data") == (arguments.data.n != 0));
+    require(st != PAWL_OK || options_given(&arguments, "only") == (arguments.only.n != 0));
+    require(st != PAWL_OK || options_given(&arguments, "switch") == arguments.force);
     options_release(&arguments);
     free(text);
     return 0;

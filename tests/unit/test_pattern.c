@@ -26,6 +26,11 @@ patterns_match(void **state)
         { "*.w", "l.w.w", true },
         { "?", "\xc3\xa9", true },
         { "?", "ab", false },
+        { "[!a]?", "\xe2\x82\xac", true }, /* a set takes a byte, ? the rest of its code point */
+        { "[!a]??", "\xe2\x82\xac", false },
+        { "*?*\xac", "\xe2\x82\xac", false }, /* wherever the first star ends */
+        { "a?", "a\x82", true },
+        { "?", "a\x82", false },
         { "[a-c]", "b", true },
         { "[a-c]", "d", false },
         { "[!a-c]", "d", true },

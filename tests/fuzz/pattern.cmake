@@ -1,0 +1,1 @@
+pawl_fuzz_target(pattern SOURCES fuzz/fuzz_pattern.c)
