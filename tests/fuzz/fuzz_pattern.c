@@ -80,7 +80,8 @@ step_back(const struct element *element, const uint8_t *name, size_t n, bool *fi
         fits[i] = fits[i] || fits[i + 1];
     for (size_t i = 0; !is_star && i <= n; i++) {
         size_t to = i + 1;
-        while (element->type == POINT && i < n && name[i] >= 0x80 && to < n && to < i + 4 && name[to] >= 0x80 && name[to] < 0xc0)
+        while (element->type == POINT && i < n && name[i] >= 0x80 && to < n && to < i + 4 && name[to] >= 0x80 &&
+               name[to] < 0xc0)
             to++;
         fits[i] = i < n && (element->type == POINT || element->has[name[i]]) && fits[to];
     }

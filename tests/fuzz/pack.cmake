@@ -1,0 +1,1 @@
+pawl_fuzz_target(pack SOURCES fuzz/fuzz_pack.c)
