@@ -126,6 +126,32 @@ options_parse_size(const char *text, uint64_t *ret)
     return false;
 }
 
+enum pawl_status
+options_parse_ids(const char *text, const char *flag, uint64_t max, uint64_t **ret_ids, size_t *ret_n,
+                  struct pawl_error *err)
+{
+    size_t n = 0, most = strlen(text) / 2 + 1;
+    uint64_t *ids = calloc(most, sizeof *ids);
+    char *copy = strdup(text);
+    enum pawl_status st = ids == NULL || copy == NULL ? fault_memory(err, most * sizeof *ids) : PAWL_OK;
+    for (char *next = copy; st == PAWL_OK && next != NULL;) {
+        char *word = next;
+        next = strchr(word, ',');
+        if (next != NULL)
+            *next++ = '\0';
+        if (!options_parse_u64(word, max, &ids[n++]))
+            st = fault(err, PAWL_ARGUMENT, "usage", NULL, "--%s: expected numbers with commas between them", flag);
+    }
+    free(copy);
+    if (st != PAWL_OK) {
+        free(ids);
+        return st;
+    }
+    *ret_ids = ids;
+    *ret_n = n;
+    return PAWL_OK;
+}
+
 bool
 options_parse_keep_best(const char *text, struct pawl_keep_best *ret)
 {

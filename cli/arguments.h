@@ -120,6 +120,10 @@ bool options_parse_u64(const char *text, uint64_t max, uint64_t *ret);
 /* "20", "5GB" (5 times 10^9), "5GiB" (5 times 2^30): kB, MB, GB, TB and KiB, MiB, GiB, TiB. */
 bool options_parse_size(const char *text, uint64_t *ret);
 
+/* "1,2,3": of at most `max` each, for the flag that messages name. free() *ret_ids. PAWL_ARGUMENT ("usage"); an empty text is one too. */
+enum pawl_status options_parse_ids(const char *text, const char *flag, uint64_t max, uint64_t **ret_ids, size_t *ret_n,
+                                   struct pawl_error *err);
+
 /* "METRIC:min|max:B"; the name may hold colons, B is at least 1. ret->metric points into `text`. */
 bool options_parse_keep_best(const char *text, struct pawl_keep_best *ret);
 

@@ -166,32 +166,12 @@ info(const struct arguments *arguments, struct output *out)
 
 /* ---- replay ---- */
 
-/* "1,2,3" */
 static enum pawl_status
 parse_ids(const char *text, const char *flag, uint64_t **ret_ids, size_t *ret_n, struct pawl_error *err)
 {
-    size_t n = 0, max = text == NULL ? 1 : strlen(text) / 2 + 1;
     if (text == NULL)
         return fault(err, PAWL_ARGUMENT, "usage", NULL, "--%s is missing: ids with commas between them", flag);
-    uint64_t *ids = calloc(max, sizeof *ids);
-    char *copy = strdup(text);
-    enum pawl_status st = ids == NULL || copy == NULL ? fault_memory(err, max * sizeof *ids) : PAWL_OK;
-    for (char *next = copy; st == PAWL_OK && next != NULL;) {
-        char *word = next;
-        next = strchr(word, ',');
-        if (next != NULL)
-            *next++ = '\0';
-        if (!options_parse_u64(word, UINT64_MAX, &ids[n++]))
-            st = fault(err, PAWL_ARGUMENT, "usage", NULL, "--%s: expected numbers with commas between them", flag);
-    }
-    free(copy);
-    if (st != PAWL_OK) {
-        free(ids);
-        return st;
-    }
-    *ret_ids = ids;
-    *ret_n = n;
-    return PAWL_OK;
+    return options_parse_ids(text, flag, UINT64_MAX, ret_ids, ret_n, err);
 }
 
 static void

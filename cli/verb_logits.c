@@ -1,34 +1,25 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/verbs.h"
 #include "trainer/sample.h"
 
-/* "1,2,3"; an empty text is no ids. */
+/* An empty text is no ids. */
 static enum pawl_status
 parse_ids(const char *text, uint32_t **ret_ids, size_t *ret_n, struct pawl_error *err)
 {
-    size_t n = 0, max = strlen(text) / 2 + 1;
-    uint32_t *ids = malloc(max * sizeof *ids);
-    char *copy = strdup(text);
-    enum pawl_status st = ids == NULL || copy == NULL ? fault_memory(err, max * sizeof *ids) : PAWL_OK;
-    char *next = copy;
-    while (st == PAWL_OK && next != NULL && text[0] != '\0') {
-        char *word = next;
-        uint64_t id;
-        next = strchr(word, ',');
-        if (next != NULL)
-            *next++ = '\0';
-        if (options_parse_u64(word, UINT32_MAX, &id))
-            ids[n++] = (uint32_t)id;
-        else
-            st = fault(err, PAWL_ARGUMENT, "usage", NULL, "--prefix-ids: expected numbers with commas between them");
-    }
-    free(copy);
-    if (st != PAWL_OK) {
-        free(ids);
+    uint64_t *wide = NULL;
+    size_t n = 0;
+    if (text[0] == '\0')
+        return PAWL_OK;
+    enum pawl_status st = options_parse_ids(text, "prefix-ids", UINT32_MAX, &wide, &n, err);
+    if (st != PAWL_OK)
         return st;
-    }
+    uint32_t *ids = malloc(n * sizeof *ids);
+    for (size_t i = 0; ids != NULL && i < n; i++)
+        ids[i] = (uint32_t)wide[i];
+    free(wide);
+    if (ids == NULL)
+        return fault_memory(err, n * sizeof *ids);
     *ret_ids = ids;
     *ret_n = n;
     return PAWL_OK;

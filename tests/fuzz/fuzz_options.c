@@ -1,5 +1,5 @@
 /*
- * A command line: each line of the input is a word of it, and by itself a size, a number, a slice and what --keep-best takes. What is refused says
+ * A command line: each line of the input is a word of it, and by itself a size, a number, a slice, a list of ids and what --keep-best takes. What is refused says
  * how; what is taken is within its bounds, and what a slower reader makes of it.
  */
 #include <math.h>
@@ -106,6 +106,25 @@ check_keep_best(const char *word)
 }
 
 static void
+check_ids(const char *word)
+{
+    uint64_t *ids = NULL;
+    struct pawl_error err = PAWL_ERROR_INIT;
+    size_t n = 0, at = 0;
+    enum pawl_status st = options_parse_ids(word, "flag", UINT32_MAX, &ids, &n, &err);
+    bool is_fine = true;
+    for (const char *part = word; part != NULL && is_fine; at++) {
+        long double id;
+        size_t len = strcspn(part, ",");
+        is_fine = slow_number(part, len, &id) && id <= UINT32_MAX;
+        require(st != PAWL_OK || (is_fine && at < n && ids[at] == (uint64_t)id));
+        part = part[len] == ',' ? part + len + 1 : NULL;
+    }
+    require(st == PAWL_OK ? is_fine && n == at : !is_fine && ids == NULL && strcmp(err.code, "usage") == 0);
+    free(ids);
+}
+
+static void
 check_word(const char *word)
 {
     static const char *const prefixes = "kMGT";
@@ -131,6 +150,7 @@ check_word(const char *word)
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
         check_slice(word, lengths[i]);
     check_keep_best(word);
+    check_ids(word);
 
     static const char *const names[] = { "verify", "convert", "ls", "tokens" };
     const char *nearest = options_nearest(word, names, 4);
