@@ -1,0 +1,1 @@
+pawl_fuzz_target(names SOURCES fuzz/fuzz_names.c)
