@@ -58,7 +58,10 @@ try_manifest(const uint8_t *data, size_t size)
 {
     struct pawl_arena arena = PAWL_ARENA_INIT;
     struct pawl_token_manifest manifest, again;
-    if (pawl_token_manifest_parse(&arena, data, size, &manifest, NULL) == PAWL_OK) {
+    struct pawl_error err = PAWL_ERROR_INIT;
+    enum pawl_status st = pawl_token_manifest_parse(&arena, data, size, &manifest, &err);
+    check(st == PAWL_OK || (err.message[0] != '\0' && err.code[0] != '\0'));
+    if (st == PAWL_OK) {
         struct pawl_buffer first = PAWL_BUFFER_INIT, second = PAWL_BUFFER_INIT;
         pawl_token_manifest_print(&manifest, &first);
         check(pawl_token_manifest_parse(&arena, first.data, first.len, &again, NULL) == PAWL_OK);
