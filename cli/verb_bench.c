@@ -427,8 +427,8 @@ const struct verb verb_bench = {
                    "stall of one in the background, and verified loads; says each as a share of the machine's limit. "
                    "Everything takes\n"
                    "turns, three rounds; older steps are deleted between the measures. Removes what it wrote; on a "
-                   "machine that does other work the numbers are "
-                   "those of that.\n",
+                   "machine that does\n"
+                   "other work the numbers are those of that.\n",
     .examples = "  pawl bench /mnt/checkpoints\n"
                 "  pawl bench . --bytes 4GiB --json\n",
     .table = TABLE(options),
