@@ -7,43 +7,7 @@
 #include "checkpoint/care.h"
 #include "checkpoint/pins.h"
 #include "unit/os_fixture.h"
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *old, size_t bytes);
-
-static long until_failure = -1; /* allocations of the library before the one that fails; below 0: none fails */
-static bool has_failed;
-
-static bool
-fails_now(void)
-{
-    if (until_failure < 0 || until_failure-- != 0)
-        return false;
-    has_failed = true;
-    return true;
-}
-
-void *
-__wrap_malloc(size_t bytes)
-{
-    return fails_now() ? NULL : __real_malloc(bytes);
-}
-
-void *
-__wrap_calloc(size_t n, size_t bytes)
-{
-    return fails_now() ? NULL : __real_calloc(n, bytes);
-}
-
-void *
-__wrap_realloc(void *old, size_t bytes)
-{
-    return fails_now() ? NULL : __real_realloc(old, bytes);
-}
+#include "unit/failing_memory.h"
 
 enum care { CARE_PIN, CARE_REPAIR, CARE_COPY, CARE_WAIT, CARE_PRUNE, CARE_SAVE, CARES };
 

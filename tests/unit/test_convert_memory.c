@@ -1,44 +1,7 @@
 /* Rewriting models when memory fails: every allocation, once. */
 #include "unit/model_tools.h"
 #include "model/convert_model.h"
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t each);
-void *__real_realloc(void *old, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t each);
-void *__wrap_realloc(void *old, size_t bytes);
-
-/* Allocations until the one that fails; negative: none does. */
-static long countdown = -1;
-static bool was_met;
-
-static bool
-fails(void)
-{
-    if (countdown < 0 || countdown-- > 0)
-        return false;
-    was_met = true;
-    return true;
-}
-
-void *
-__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *
-__wrap_calloc(size_t n, size_t each)
-{
-    return fails() ? NULL : __real_calloc(n, each);
-}
-
-void *
-__wrap_realloc(void *old, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(old, bytes);
-}
+#include "unit/failing_memory.h"
 
 static struct pawl_model *model;
 
@@ -123,17 +86,17 @@ every_allocation_may_fail(void **state)
                      PAWL_OK);
     for (size_t way = 0; way < 4; way++) {
         long n = 0;
-        for (was_met = true; was_met; n++) {
+        for (has_failed = true; has_failed; n++) {
             struct pawl_error err = PAWL_ERROR_INIT;
-            was_met = false;
-            countdown = n;
+            has_failed = false;
+            until_failure = n;
             enum pawl_status st = WAYS[way](&err);
-            countdown = -1;
-            if (was_met && st == PAWL_OK) { /* it could do without: done all the same */
+            until_failure = -1;
+            if (has_failed && st == PAWL_OK) { /* it could do without: done all the same */
                 remove_output();
                 continue;
             }
-            if (st != (was_met ? PAWL_NO_MEMORY : PAWL_OK))
+            if (st != (has_failed ? PAWL_NO_MEMORY : PAWL_OK))
                 fail_msg("way %zu, allocation %ld: %s", way, n, err.message);
             if (st != PAWL_OK && count_names(".") != 2)
                 fail_msg("way %zu, allocation %ld: something is left", way, n);

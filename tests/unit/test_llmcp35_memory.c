@@ -5,44 +5,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 #include "unit/llmcp35_support.h"
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t each);
-void *__real_realloc(void *old, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t each);
-void *__wrap_realloc(void *old, size_t bytes);
-
-/* Allocations until the one that fails; negative: none does. */
-static long countdown = -1;
-static bool was_met;
-
-static bool
-fails(void)
-{
-    if (countdown < 0 || countdown-- > 0)
-        return false;
-    was_met = true;
-    return true;
-}
-
-void *
-__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *
-__wrap_calloc(size_t n, size_t each)
-{
-    return fails() ? NULL : __real_calloc(n, each);
-}
-
-void *
-__wrap_realloc(void *old, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(old, bytes);
-}
+#include "unit/failing_memory.h"
 
 /* Everything that a program does with a file; the last thing that it has is let go. */
 static enum pawl_status
@@ -122,15 +85,15 @@ every_allocation_fails_once(void **state)
         unsigned n_unnoticed = 0;
         (void)snprintf(path, sizeof path, LC_GOLDEN "%s.bin", names[i]);
         unsigned char *bytes = lc_bytes_of(path, &n);
-        for (was_met = true; was_met; nth++) {
+        for (has_failed = true; has_failed; nth++) {
             struct pawl_error err = PAWL_ERROR_INIT;
             struct pawl_llmcp35_fault *fault = NULL;
-            was_met = false;
-            countdown = nth;
+            has_failed = false;
+            until_failure = nth;
             enum pawl_status st = go_around(bytes, n, &fault, &err);
-            countdown = -1;
-            n_unnoticed += was_met && st == PAWL_OK; /* a block that could not be made smaller */
-            if (st != PAWL_OK && !(was_met && st == PAWL_NO_MEMORY))
+            until_failure = -1;
+            n_unnoticed += has_failed && st == PAWL_OK; /* a block that could not be made smaller */
+            if (st != PAWL_OK && !(has_failed && st == PAWL_NO_MEMORY))
                 fail_msg("%s, allocation %ld: %d: %s", names[i], nth, (int)st, err.message);
             pawl_llmcp35_fault_free(fault);
         }
@@ -155,14 +118,14 @@ refusals_without_memory(void **state)
         long nth = 0;
         (void)snprintf(path, sizeof path, LC_GOLDEN "corrupt/%s.bin", names[i]);
         unsigned char *bytes = lc_bytes_of(path, &n);
-        for (was_met = true; was_met; nth++) {
+        for (has_failed = true; has_failed; nth++) {
             struct pawl_llmcp35_fault *fault = NULL;
             struct pawl_llmcp35 *checkpoint = NULL;
-            was_met = false;
-            countdown = nth;
+            has_failed = false;
+            until_failure = nth;
             enum pawl_status st = pawl_llmcp35_decode(bytes, n, &checkpoint, &fault, NULL);
-            countdown = -1;
-            assert_true(st == PAWL_CORRUPT || (was_met && st == PAWL_NO_MEMORY));
+            until_failure = -1;
+            assert_true(st == PAWL_CORRUPT || (has_failed && st == PAWL_NO_MEMORY));
             assert_null(checkpoint);
             pawl_llmcp35_fault_free(fault);
         }

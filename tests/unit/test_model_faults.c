@@ -2,44 +2,7 @@
 #include "unit/model_tools.h"
 #include "model/model.h"
 #include "sim/faultos.h"
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t each);
-void *__real_realloc(void *old, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t each);
-void *__wrap_realloc(void *old, size_t bytes);
-
-/* Allocations until the one that fails; negative: none does. */
-static long countdown = -1;
-static bool was_met;
-
-static bool
-fails(void)
-{
-    if (countdown < 0 || countdown-- > 0)
-        return false;
-    was_met = true;
-    return true;
-}
-
-void *
-__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *
-__wrap_calloc(size_t n, size_t each)
-{
-    return fails() ? NULL : __real_calloc(n, each);
-}
-
-void *
-__wrap_realloc(void *old, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(old, bytes);
-}
+#include "unit/failing_memory.h"
 
 #define A1 "m-00001-of-00002.safetensors"
 #define A2 "m-00002-of-00002.safetensors"
@@ -156,15 +119,15 @@ memory_that_runs_out_is_a_status(void **state)
     put_models();
     for (size_t r = 0; r < 2; r++) {
         long n = 0;
-        for (was_met = true; was_met; n++) {
+        for (has_failed = true; has_failed; n++) {
             struct pawl_report *report = pawl_report_new();
             struct pawl_error err = PAWL_ERROR_INIT;
             int before = count_descriptors();
-            was_met = false;
-            countdown = n;
+            has_failed = false;
+            until_failure = n;
             enum pawl_status st = reads[r](pawl_os_posix(), report, &err);
-            countdown = -1;
-            if (was_met && st != PAWL_NO_MEMORY && pawl_report_ok(report) && st != (r == 0 ? PAWL_OK : PAWL_CORRUPT))
+            until_failure = -1;
+            if (has_failed && st != PAWL_NO_MEMORY && pawl_report_ok(report) && st != (r == 0 ? PAWL_OK : PAWL_CORRUPT))
                 fail_msg("read %zu, allocation %ld: %s", r, n, pawl_status_name(st));
             if (st == PAWL_NO_MEMORY)
                 assert_true(err.message[0] != '\0');
@@ -261,18 +224,18 @@ memory_that_runs_out_leaves_the_old_file(void **state)
     long n = 0;
     (void)state;
     assert_int_equal(mkdir("out", 0777), 0);
-    for (was_met = true; was_met; n++) {
+    for (has_failed = true; has_failed; n++) {
         struct pawl_error err = PAWL_ERROR_INIT;
         int before = count_descriptors();
         host_put("out/f", "old file");
-        was_met = false;
-        countdown = n;
+        has_failed = false;
+        until_failure = n;
         enum pawl_status st = write_some(pawl_os_posix(), &err);
-        countdown = -1;
+        until_failure = -1;
         if (st != PAWL_OK)
             assert_int_equal(st, PAWL_NO_MEMORY);
         else
-            assert_false(was_met && n < 5); /* the first ones are needed by anyone */
+            assert_false(has_failed && n < 5); /* the first ones are needed by anyone */
         check_old_or_new(st);
         assert_int_equal(count_descriptors(), before);
     }

@@ -9,43 +9,7 @@
 #include "pawl/ckpt.h"
 #include "pawl/run.h"
 #include "unit/checkpoint_golden.h"
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *old, size_t bytes);
-
-static long until_failure = -1; /* allocations before the one that fails; below 0: none fails */
-static bool has_failed;
-
-static bool
-fails_now(void)
-{
-    if (until_failure < 0 || until_failure-- != 0)
-        return false;
-    has_failed = true;
-    return true;
-}
-
-void *
-__wrap_malloc(size_t bytes)
-{
-    return fails_now() ? NULL : __real_malloc(bytes);
-}
-
-void *
-__wrap_calloc(size_t n, size_t bytes)
-{
-    return fails_now() ? NULL : __real_calloc(n, bytes);
-}
-
-void *
-__wrap_realloc(void *old, size_t bytes)
-{
-    return fails_now() ? NULL : __real_realloc(old, bytes);
-}
+#include "unit/failing_memory.h"
 
 /* Call with the n-th allocation failing, n from 0 until none fails any more. */
 static void

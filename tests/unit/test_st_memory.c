@@ -5,44 +5,7 @@
 #include <cmocka.h>
 #include "formats/json/json.h"
 #include "unit/st_tools.h"
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t each);
-void *__real_realloc(void *old, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t each);
-void *__wrap_realloc(void *old, size_t bytes);
-
-/* Allocations until the one that fails; negative: none does. */
-static long countdown = -1;
-static bool was_met;
-
-static bool
-fails(void)
-{
-    if (countdown < 0 || countdown-- > 0)
-        return false;
-    was_met = true;
-    return true;
-}
-
-void *
-__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *
-__wrap_calloc(size_t n, size_t each)
-{
-    return fails() ? NULL : __real_calloc(n, each);
-}
-
-void *
-__wrap_realloc(void *old, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(old, bytes);
-}
+#include "unit/failing_memory.h"
 
 /* Unsorted, with metadata, an escape, a repeated name (for compat) and shapes: every allocation there is. */
 static const char HEADER[] =
@@ -133,11 +96,11 @@ every_allocation_fails(void **state)
         long n = 0;
         for (;; n++) {
             struct pawl_error err = PAWL_ERROR_INIT;
-            was_met = false;
-            countdown = n;
+            has_failed = false;
+            until_failure = n;
             enum pawl_status st = JOBS[i](&err);
-            countdown = -1;
-            if (!was_met) {
+            until_failure = -1;
+            if (!has_failed) {
                 assert_int_equal(st, PAWL_OK);
                 break;
             }
