@@ -4,7 +4,7 @@
  * Within one file SHA-256 is sequential, and the processor's rounds have a
  * latency of twice what their unit could take: one stream leaves half of it
  * idle. Two independent streams, their instructions interleaved, fill it
- * (docs/design/engine.md has the numbers). Where the instructions are missing,
+ * (docs/design/sha256.md has the numbers). Where the instructions are missing,
  * libcrypto does the streams one after another; digests are the same.
  *
  * A hash is used by one thread at a time; different hashes by any.

@@ -4,7 +4,7 @@
  * In sha256_sha_ni.c a quarter of what the processor's one SHA unit does is the message schedule (sha256msg2), and two streams keep that unit
  * busy. The words of a block need nothing but the block, so those of 16 blocks, eight of each stream, are computed side by side in the lanes of
  * wide registers, by other units, while the rounds of the 16 blocks before them go on: 143 cycles for a block of both streams in place of
- * 168, on a Zen 5; 128 is what the rounds alone take there (docs/design/engine.md).
+ * 168, on a Zen 5; 128 is what the rounds alone take there (docs/design/sha256.md).
  *
  * Words go from the one to the other through memory, with their constants added: group g, the words 4g to 4g + 3 of all blocks, takes 256
  * bytes, 16 for each block; block i of the first stream has the i-th of them, that of the second the (8 + i)-th.
