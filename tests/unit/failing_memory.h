@@ -17,9 +17,9 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t each);
 void *__wrap_realloc(void *old, size_t bytes);
 
-static long until_failure = -1;   /* allocations before the one that fails; below 0: none fails */
-static bool has_failed;           /* one did */
-static bool (*is_counted)(void);  /* of an allocation, by the thread that asks for it; NULL: each is */
+static long until_failure = -1;  /* allocations before the one that fails; below 0: none fails */
+static bool has_failed;          /* one did */
+static bool (*is_counted)(void); /* of an allocation, by the thread that asks for it; NULL: each is */
 
 static bool
 allocation_fails(void)
