@@ -8,7 +8,6 @@
 #include "checkpoint/hashing.h"
 #include "os/lane.h"
 #include "os/parallel.h"
-#include "os/slots.h"
 #include "os/thread.h"
 
 /* Two files of this size are worth their threads. */
